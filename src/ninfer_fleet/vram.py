@@ -1,8 +1,9 @@
 """How much video memory NInfer takes, computed before it starts: pure arithmetic, no I/O.
 
-Source of every constant: the engine's own layout code and published figures of its users, collected and cross-checked
-in the project's research notes (geometry of the 27B model: 16 full-attention layers, 4 KV heads, head size 256, 48
-GDN layers, pages of 64 tokens; MTP adds one KV layer). The unit tests hold each published row to within 2 %.
+Source of every constant: the engine's own layout code and published figures of its users, collected and
+cross-checked in the project's research notes (geometry of the 27B model: 16 full-attention layers, 4 KV
+heads, head size 256, 48 GDN layers, pages of 64 tokens; MTP adds one KV layer). The unit tests hold each
+published row to within 2 %.
 """
 
 from __future__ import annotations
@@ -43,9 +44,9 @@ WEIGHTS_VISION_GIB = 16.95
 class Calibration:
     """Figures that changed between engine versions.
 
-    Attributes: graph_mib_no_spec, graph_mib_short_draft (draft 1..4), graph_mib_long_draft (5..): CUDA graphs per lane;
-    workspace_text_mib, workspace_vision_mib: scratch at prefill chunk 1024; headroom_mib: what `--kv-capacity auto`
-    leaves free.
+    Attributes: graph_mib_no_spec, graph_mib_short_draft (draft 1..4), graph_mib_long_draft (5..): CUDA graphs
+    per lane; workspace_text_mib, workspace_vision_mib: scratch at prefill chunk 1024; headroom_mib: what
+    `--kv-capacity auto` leaves free.
     """
 
     graph_mib_no_spec: float = 64
@@ -60,9 +61,10 @@ class Calibration:
 class Load:
     """What is asked of the engine.
 
-    Attributes: context_tokens (--max-context), lanes (--max-concurrency), kv_dtype, capacity_tokens (--kv-capacity;
-    None: auto), draft_tokens (0: no speculation), vision, evictable_budget (--wddm-evictable-budget), weights_gib
-    (None: by options).
+    Attributes: context_tokens (--max-context), lanes (--max-concurrency), kv_dtype, capacity_tokens
+    (--kv-capacity;
+    None: auto), draft_tokens (0: no speculation), vision, evictable_budget (--wddm-evictable-budget),
+    weights_gib (None: by options).
     """
 
     context_tokens: int
@@ -79,10 +81,10 @@ class Load:
 class Plan:
     """What the engine will do with a given amount of free memory.
 
-    Attributes: weights_bytes, fixed_bytes (states, graphs, scratch), bytes_per_token, cap_tokens (context x lanes, the
-    most that can ever be used), pool_tokens (what fits and is wanted), reservation_bytes (pool + fixed), starts,
-    needed_to_start_bytes, needed_for_cap_bytes (free memory before the start), left_bytes (free after the start; below
-    the headroom the desktop has to give way).
+    Attributes: weights_bytes, fixed_bytes (states, graphs, scratch), bytes_per_token, cap_tokens (context x
+    lanes, the most that can ever be used), pool_tokens (what fits and is wanted), reservation_bytes (pool +
+    fixed), starts, needed_to_start_bytes, needed_for_cap_bytes (free memory before the start), left_bytes
+    (free after the start; below the headroom the desktop has to give way).
     """
 
     weights_bytes: int
@@ -104,7 +106,8 @@ def bytes_per_token(kv_dtype: str, speculative: bool) -> int:
 
 
 def cap_tokens(context_tokens: int, lanes: int) -> int:
-    """The most tokens the pool may hold: lanes times the page-rounded context (layouts_impl.h, maximum_pages64)."""
+    """The most tokens the pool may hold: lanes times the page-rounded context (layouts_impl.h,
+    maximum_pages64)."""
     return lanes * ceil(context_tokens / PAGE_TOKENS) * PAGE_TOKENS
 
 
@@ -117,7 +120,7 @@ def weights_bytes(load: Load) -> int:
     return round((WEIGHTS_MTP_GIB if load.draft_tokens else WEIGHTS_TEXT_GIB) * GIB)
 
 
-def fixed_bytes(load: Load, calibration: Calibration = Calibration()) -> int:  # noqa: B008 (frozen)
+def fixed_bytes(load: Load, calibration: Calibration = Calibration()) -> int:
     """Bytes beside weights and pool: GDN states, CUDA graphs, replay buffers, scratch."""
     if not load.draft_tokens:
         graph, replay = calibration.graph_mib_no_spec, 0.0
@@ -133,7 +136,7 @@ def plan(
     load: Load,
     free_bytes: int,
     total_bytes: int,
-    calibration: Calibration = Calibration(),  # noqa: B008 (frozen)
+    calibration: Calibration = Calibration(),
 ) -> Plan:
     """What becomes of `load` on a card.
 

@@ -1,0 +1,370 @@
+"""Everything declared for one box, put together from group_data and inventory, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import ValidationError, model_validator
+from pydantic_core import ErrorDetails
+from pyinfra import logger
+from pyinfra.api import HiddenValue
+
+from ninfer_fleet.settings.box import Gpu, Layout
+from ninfer_fleet.settings.engine import Engine
+from ninfer_fleet.settings.key import check_key
+from ninfer_fleet.settings.model import Model
+from ninfer_fleet.settings.network import Network
+from ninfer_fleet.settings.serve import Serve
+from ninfer_fleet.settings.task import Task
+from ninfer_fleet.settings.trap import Values, refuse
+from winfleet import secrets
+from winfleet.refusal import Refused, fail_box
+
+
+class Settings(Values):
+    """The declared state of one box: the nouns of group_data.
+
+    Example::
+
+        box = declared(host)
+        if box:
+            print(box.serve.max_context, box.layout.current)
+    """
+
+    layout: Layout = Layout()
+    gpu: Gpu = Gpu()
+    engine: Engine = Engine()
+    model: Model = Model()
+    serve: Serve
+    network: Network = Network()
+    task: Task = Task()
+
+    @property
+    def model_path(self) -> str:
+        """Where the artifact lies on the box."""
+        return self.layout.below("models", self.model.file_name)
+
+    @property
+    def request_log(self) -> str | None:
+        """The request log's path, None when it is off."""
+        return self.layout.below("logs", "requests.jsonl") if self.serve.request_log else None
+
+    @property
+    def served_model_id(self) -> str:
+        """The name that /v1/models answers."""
+        return self.serve.model_id or self.model.model_id
+
+    def key(self) -> HiddenValue | None:
+        """The API key, fetched through its reference. Raises Refused when it is missing, an example, or
+        unsafe."""
+        if self.serve.api_key is None:
+            return None
+        return check_key(secrets.resolve(self.serve.api_key, "serve.api_key"))
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Settings:
+        for error in self._contradictions():
+            raise error
+        return self
+
+    def _contradictions(self) -> Iterator[Exception]:
+        if self.engine.sm_count != self.gpu.sm_count:
+            yield refuse(
+                f"engine.sm_count {self.engine.sm_count} is not gpu.sm_count {self.gpu.sm_count}: "
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f""
+                f"grids sized for "
+                "another card leave a partial wave in every decode step",
+                "declare the same number in both: 114 for the 4090 D",
+            )
+        if self.serve.wddm_evictable_budget and self.gpu.display:
+            yield refuse(
+                "serve.wddm_evictable_budget on a card that drives a display oversubscribes it: "
+                "the server dies "
+                "while loading or in the middle of a prefill, and logs nothing",
+                "declare wddm_evictable_budget False, or gpu.display False on a card with no "
+                "monitor attached",
+            )
+        if self.serve.spec == "dflash" and "35b" not in self.model.target:
+            yield refuse(
+                f"dflash exists for the 35B-A3B model only, not for {self.model.target}",
+                "declare serve.spec 'mtp'",
+            )
+        if self.model.container_version not in self.engine.container_versions:
+            versions = ", ".join(str(version) for version in self.engine.container_versions)
+            yield refuse(
+                f"engine {self.engine.commit} reads model containers of version {versions}, not "
+                f"{self.model.container_version} ('bad magic', 'artifact object was not consumed')",
+                "pin an artifact of a version it reads, or another engine commit together with its versions",
+            )
+
+
+NOUNS = tuple(Settings.model_fields)
+
+
+def merged(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Deep-merge dictionaries, later ones over earlier ones; anything but a dictionary replaces.
+
+    pyinfra itself replaces a nested dictionary as a whole, so a box that overrides one value would lose all
+    others.
+
+    Example::
+
+        merged([{"serve": {"port": 8080, "ui": None}}, {"serve": {"port": 9000}}])
+        # {"serve": {"port": 9000, "ui": None}}
+    """
+    result: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            if isinstance(value, Mapping) and isinstance(result.get(key), Mapping):
+                result[key] = merged([result[key], value])
+            else:
+                result[key] = merged([value]) if isinstance(value, Mapping) else value
+    return result
+
+
+def layers(host: Any) -> list[dict[str, Any]]:
+    """What is declared for a host, weakest first: all, its groups in order, its own data, --data."""
+    inventory = host.inventory
+    groups = [inventory.get_group_data(group) for group in host.groups if group != "all"]
+    found = [inventory.get_data(), *groups, inventory.get_host_data(host.name), inventory.get_override_data()]
+    return [{noun: layer[noun] for noun in NOUNS if noun in layer} for layer in found]
+
+
+def refusals(error: ValidationError) -> list[str]:
+    """One line for each refused value: where, what is wrong, how to mend it."""
+    return [_line(detail) for detail in error.errors(include_url=False, include_input=False)]
+
+
+def _line(detail: ErrorDetails) -> str:
+    where = ".".join(str(part) for part in detail["loc"])
+    if detail["type"] == "extra_forbidden":
+        noun, name = str(detail["loc"][0]), str(detail["loc"][-1])
+        field = Settings.model_fields.get(noun)
+        known = list(getattr(field.annotation, "model_fields", {})) if field else list(NOUNS)
+        close = get_close_matches(name, known, n=1)
+        remedy = f"did you mean {close[0]!r}?" if close else "known: " + ", ".join(known)
+        return f"{where}: no such setting. Remedy: {remedy}"
+    message = detail["msg"]
+    if detail["type"] != "refused":
+        message = f"{message}. Remedy: correct it in group_data or in the inventory"
+    return f"{where}: {message}" if where else message
+
+
+def declared(host: Any) -> Settings | None:
+    """The settings of a host from its group_data and inventory.
+
+    Each refused value is printed and fails this host alone (also under --dry); then None is returned. Values
+    that work but will hurt are printed as warnings. The API key is fetched once here, so that a missing or
+    example key is refused before anything is done.
+    """
+    try:
+        settings = Settings.model_validate(merged(layers(host)))
+        settings.key()
+    except ValidationError as error:
+        fail_box("Declared settings refused:\n" + "\n".join(f"  {line}" for line in refusals(error)))
+        return None
+    except (Refused, secrets.SecretUnavailable) as error:
+        fail_box(f"Declared settings refused:\n  {error}")
+        return None
+    for warning in settings.serve.warnings():
+        logger.warning(f"{host.print_prefix}{warning}")
+    return settings
