@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING, Any
 
 from simbox.profile import Profile
+from simbox.standins import build
 
 if TYPE_CHECKING:
     from simbox.box import Box
@@ -75,6 +76,8 @@ def drives(box: Box) -> None:
         if host.is_symlink():
             host.unlink()  # a wine box links C:\windows to its template
         files.write(path, image)
+    if box.engine == "wine" and box.profile.get("gpu", "driver_loaded", default=True):
+        files.write("C:\\Windows\\System32\\nvcuda.dll", build.nvcuda().read_bytes())
 
 
 def _toolchain(box: Box) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from simbox.standins import build
 from simbox.programs.invocation import Invocation, RunningProgram, Writer, start
 
 if TYPE_CHECKING:
@@ -49,7 +50,5 @@ def lookup(path: str) -> Program | None:
 def image(box: Box) -> bytes:
     """What a program file holds: the stub exe in a wine box, a mark in a python box."""
     if box.engine == "wine":
-        from simbox.standins.build import stub_path
-
-        return stub_path().read_bytes()
+        return build.program().read_bytes()
     return b"MZ simulated program: its file name decides what it does\r\n"

@@ -116,7 +116,7 @@ class RunningProgram:
             box.events.append("program_fault", program=self.invocation.name, fault=traceback.format_exc())
         self.exit_code = (code if self._killed is None else self._killed) & 0xFFFFFFFF
         box.windows.process.exited(self.pid, self.exit_code)
-        box.events.append("process_exit", pid=self.pid, program=self.invocation.name, code=self.exit_code)
+        box.events.append("program_exit", pid=self.pid, program=self.invocation.name, code=self.exit_code)
         self._done.set()
 
 
@@ -177,5 +177,5 @@ def start(
     running = RunningProgram(invocation, program)
     entry = box.windows.process.add(full, running.kill, pid=pid, parent_pid=parent_pid)
     invocation.pid = running.pid = entry.pid
-    box.events.append("process_start", pid=entry.pid, program=invocation.name)
+    box.events.append("program_start", pid=entry.pid, program=invocation.name)
     return running.begin()
