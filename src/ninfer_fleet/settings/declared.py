@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import ValidationError, model_validator
 from pydantic_core import ErrorDetails
 from pyinfra import logger
-from pyinfra.api import HiddenValue
+from pyinfra.api.hiddenvalue import HiddenValue
 
 from ninfer_fleet.settings.box import Gpu, Layout
 from ninfer_fleet.settings.engine import Engine

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from pyinfra.api import HiddenValue
+from pyinfra.api.hiddenvalue import HiddenValue
 
 from winfleet.refusal import Refused
 
