@@ -1,7 +1,8 @@
 """How one box stops without stopping the others.
 
-pyinfra ends the whole run when an operation or deploy code raises (research: pyinfra.md section 3). These exceptions
-and `box_operation` turn every fault of one box into a failure of that box alone, in plan and in execution.
+pyinfra ends the whole run when an operation or deploy code raises (research: pyinfra.md section 3). These
+exceptions, `box_operation` and `fails_alone` turn every fault of one box into a failure of that box alone, in
+plan and in execution; the exit code of the run becomes 1 because pyinfra counts every box that ever failed.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ import functools
 import logging
 import traceback
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, ParamSpec
 
-from pyinfra import host, logger, state
+from pyinfra import logger
 from pyinfra.api import FunctionCommand, operation
 from pyinfra.api.output import format_text
+
+from winfleet.current import box, run
 
 P = ParamSpec("P")
 
@@ -31,27 +35,57 @@ class FactUnreadable(BoxError):
     """A fact could not be read; nothing may be decided from its absence."""
 
 
+def _print_fault(message: str) -> None:
+    prefix = box().print_prefix
+    for line in message.splitlines():
+        logger.error(f"{prefix}{format_text(line, 'red')}")
+
+
 def fail_box(message: str) -> None:
     """Print message for the current box and take it out of this run; the exit code becomes 1.
 
-    Not `state.fail_hosts`: that one ends the run when the last box fails, and asks on a terminal that may not be
-    there (research: pyinfra.md section 1, strategy flags).
+    Not `state.fail_hosts`: that one ends the run when the last box fails, and without -y asks on a terminal
+    that may not be there (research: pyinfra.md section 1, strategy flags).
     """
-    for line in message.splitlines():
-        logger.error(f"{host.print_prefix}{format_text(line, 'red')}")
-    state.failed_hosts.add(host._get_module() if hasattr(host, "_get_module") else host)
-    state.active_hosts.discard(host._get_module() if hasattr(host, "_get_module") else host)
+    _print_fault(message)
+    state, host = run(), box()
+    state.failed_hosts.add(host)
+    state.active_hosts.discard(host)
 
 
 def failed() -> bool:
     """True when the current box has been taken out of this run."""
-    return any(box.name == host.name for box in state.failed_hosts)
+    return box() in run().failed_hosts
+
+
+def fault_message(what: str, error: Exception) -> str:
+    """One message for the user: a BoxError as it is, anything else with its type and how to see more."""
+    if isinstance(error, BoxError):
+        return f"{what}: {error}"
+    logging.getLogger("pyinfra").debug(traceback.format_exc())
+    return f"{what}: unexpected {type(error).__name__}: {error} (run with --debug for the traceback)"
+
+
+@contextmanager
+def fails_alone(what: str) -> Iterator[None]:
+    """Deploy code in this block that raises fails the current box and nothing else.
+
+    Example::
+
+        with fails_alone("preflight"):
+            check(read(Gpu))
+    """
+    try:
+        yield
+    except Exception as error:
+        fail_box(fault_message(what, error))
 
 
 def _report(message: str) -> Any:
     def refuse(state: Any, host: Any) -> bool:
-        for line in message.splitlines():
-            logger.error(f"{host.print_prefix}{format_text(line, 'red')}")
+        # pyinfra passes state and host to a function with these parameter names, and takes False for a
+        # failure.
+        _print_fault(message)
         return False
 
     return FunctionCommand(refuse, (), {})
@@ -60,12 +94,13 @@ def _report(message: str) -> Any:
 def box_operation(**options: Any) -> Callable[[Callable[P, Iterator[Any]]], Any]:
     """pyinfra's `@operation`, with faults of one box kept to that box.
 
-    A BoxError (or any other exception) raised by the generator fails the box with its message: in the plan the box
-    leaves the run, in execution the operation fails on it. On a box that has left the run nothing is done.
+    A BoxError (or any other exception) raised by the generator fails the box with its message: in the plan
+    the box leaves the run, in execution the operation fails on it. On a box that has left the run nothing is
+    done.
 
     Example::
 
-        @box_operation(idempotent_notice=True)
+        @box_operation()
         def present(path: str) -> Iterator[Call]:
             ...
     """
@@ -77,19 +112,11 @@ def box_operation(**options: Any) -> Callable[[Callable[P, Iterator[Any]]], Any]
                 return
             try:
                 yield from func(*args, **kwargs)
-            except GeneratorExit:
-                raise
-            except BoxError as error:
-                message = f"{func.__module__.rpartition('.')[2]}.{func.__name__}: {error}"
             except Exception as error:
-                logging.getLogger("pyinfra").debug(traceback.format_exc())
-                message = (
-                    f"{func.__module__.rpartition('.')[2]}.{func.__name__}: unexpected {type(error).__name__}: {error}"
-                    " (run with --debug for the traceback)"
-                )
+                message = fault_message(f"{func.__module__.rpartition('.')[2]}.{func.__name__}", error)
             else:
                 return
-            if state.is_executing:
+            if run().is_executing:
                 yield _report(message)
             else:
                 fail_box(message)

@@ -1,0 +1,147 @@
+"""Sets of IP addresses as intervals: equal sets are equal, however they were written.
+
+Windows rewrites addresses (research: windows.md 3.3): 100.64.0.0/10 reads back as 100.64.0.0/255.192.0.0,
+overlapping entries are merged, the order of a list changes. So nothing here compares text.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from winfleet.models.answer import Model, ModelError
+
+Span: TypeAlias = tuple[int, int]
+_BITS = {4: 32, 6: 128}
+# Words that stand for addresses only Windows knows at run time; the spelling of their case varies.
+KEYWORDS = frozenset(
+    {
+        "localsubnet", "localsubnet4", "localsubnet6", "dns", "dhcp", "wins", "defaultgateway", "internet",
+        "intranet", "intranetremoteaccess", "playtodevice", "captiveportal",
+    }
+)  # fmt: skip
+
+
+def _merged(spans: Iterable[Span]) -> tuple[Span, ...]:
+    result: list[Span] = []
+    for first, last in sorted(spans):
+        if result and first <= result[-1][1] + 1:
+            result[-1] = (result[-1][0], max(result[-1][1], last))
+        else:
+            result.append((first, last))
+    return tuple(result)
+
+
+def _minus(left: tuple[Span, ...], right: tuple[Span, ...]) -> tuple[Span, ...]:
+    result = []
+    for first, last in left:
+        start = first
+        for lower, upper in right:
+            if upper < start or lower > last:
+                continue
+            if lower > start:
+                result.append((start, lower - 1))
+            start = upper + 1
+        if start <= last:
+            result.append((start, last))
+    return _merged(result)
+
+
+def _shared(left: tuple[Span, ...], right: tuple[Span, ...]) -> tuple[Span, ...]:
+    return _merged((max(a, c), min(b, d)) for a, b in left for c, d in right if max(a, c) <= min(b, d))
+
+
+@dataclass(frozen=True)
+class NetworkSet(Model):
+    """A set of IPv4 and IPv6 addresses, and keywords (LocalSubnet, ...) in lower case.
+
+    Attributes: v4 and v6 (ordered intervals of address numbers that neither touch nor overlap), keywords.
+    """
+
+    v4: tuple[Span, ...] = ()
+    v6: tuple[Span, ...] = ()
+    keywords: frozenset[str] = frozenset()
+
+    @classmethod
+    def any(cls) -> NetworkSet:
+        """Every address."""
+        return cls(((0, 2**32 - 1),), ((0, 2**128 - 1),))
+
+    @classmethod
+    def parse(cls, entries: Iterable[str]) -> NetworkSet:
+        """From addresses, networks (prefix or mask), ranges (a-b), keywords, ``any`` and ``*``. Raises
+        ModelError."""
+        result = cls()
+        for entry in entries:
+            result = result | cls._one(entry.strip())
+        return result
+
+    @classmethod
+    def _one(cls, entry: str) -> NetworkSet:
+        if entry.lower() in {"any", "*"}:
+            return cls.any()
+        if entry.lower() in KEYWORDS:
+            return cls(keywords=frozenset({entry.lower()}))
+        try:
+            if "-" in entry:
+                low, _, high = entry.partition("-")
+                first, last = ipaddress.ip_address(low.strip()), ipaddress.ip_address(high.strip())
+                if first.version != last.version or int(first) > int(last):
+                    raise ValueError("the range ends before it begins")
+                span = (int(first), int(last))
+                version = first.version
+            else:
+                network = ipaddress.ip_network(entry, strict=False)
+                span = (int(network[0]), int(network[-1]))
+                version = network.version
+        except ValueError as error:
+            raise ModelError(f"no address, network or range: {entry!r} ({error})") from error
+        return cls(v4=(span,)) if version == 4 else cls(v6=(span,))
+
+    def __or__(self, other: NetworkSet) -> NetworkSet:
+        return NetworkSet(
+            _merged([*self.v4, *other.v4]), _merged([*self.v6, *other.v6]), self.keywords | other.keywords
+        )
+
+    def __sub__(self, other: NetworkSet) -> NetworkSet:
+        return NetworkSet(
+            _minus(self.v4, other.v4), _minus(self.v6, other.v6), self.keywords - other.keywords
+        )
+
+    def __and__(self, other: NetworkSet) -> NetworkSet:
+        return NetworkSet(
+            _shared(self.v4, other.v4), _shared(self.v6, other.v6), self.keywords & other.keywords
+        )
+
+    def __bool__(self) -> bool:
+        return bool(self.v4 or self.v6 or self.keywords)
+
+    def __contains__(self, address: str) -> bool:
+        number = ipaddress.ip_address(address)
+        spans = self.v4 if number.version == 4 else self.v6
+        return any(first <= int(number) <= last for first, last in spans)
+
+    @property
+    def is_any(self) -> bool:
+        """True for every address of both versions."""
+        return self.v4 == ((0, 2**32 - 1),) and self.v6 == ((0, 2**128 - 1),)
+
+    def _texts(self) -> Iterator[str]:
+        for spans, kind in ((self.v4, ipaddress.IPv4Address), (self.v6, ipaddress.IPv6Address)):
+            for first, last in spans:
+                if first == 0 and last == 2 ** _BITS[4 if kind is ipaddress.IPv4Address else 6] - 1:
+                    yield "any IPv4" if kind is ipaddress.IPv4Address else "any IPv6"
+                    continue
+                networks = list(ipaddress.summarize_address_range(kind(first), kind(last)))
+                if len(networks) == 1:
+                    yield str(kind(first)) if first == last else str(networks[0])
+                else:
+                    yield f"{kind(first)}-{kind(last)}"
+        yield from sorted(self.keywords)
+
+    def __str__(self) -> str:
+        if self.is_any and not self.keywords:
+            return "any"
+        return ", ".join(self._texts()) or "none"
