@@ -1,0 +1,221 @@
+# The NetSecurity module, as far as rules by exact name go, and the service's registry keys, which the simulator
+# fills as the firewall service does: the strings are written by nobody else.
+
+function Sync-FirewallRegistry {
+    # Make the registry of this box hold what the firewall service would have written.
+    $snapshot = Invoke-Simulator firewall.snapshot
+    foreach ($store in $snapshot.Stores) {
+        $wanted = [ordered] @{}
+        foreach ($rule in $store.Rules) { $wanted[$rule.Name] = $rule.Data }
+        Set-RegistryKeyContent -Key $store.Key -Wanted $wanted
+    }
+    foreach ($one in $snapshot.Profiles) {
+        $root = if ($one.Store -eq 'Local') {
+            'HKLM:\SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\'
+        } else { 'HKLM:\SOFTWARE\Policies\Microsoft\WindowsFirewall\' }
+        $name = if ($one.Name -eq 'Private' -and $one.Store -eq 'Local') { 'StandardProfile' } else { $one.Name + 'Profile' }
+        $wanted = [ordered] @{}
+        foreach ($value in $one.Values.PSObject.Properties) { $wanted[$value.Name] = [int] $value.Value }
+        Set-RegistryKeyContent -Key ($root + $name) -Wanted $wanted
+    }
+}
+
+function Set-RegistryKeyContent {
+    # Exactly these values below HKLM; the key is made only when there is something to hold.
+    param([string] $Key, [Collections.IDictionary] $Wanted)
+    $path = $Key -replace '^HKLM:\\', ''
+    $open = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($path, $true)
+    if ($null -eq $open) {
+        if ($Wanted.Count -eq 0) { return }
+        $open = [Microsoft.Win32.Registry]::LocalMachine.CreateSubKey($path)
+    }
+    foreach ($name in $open.GetValueNames()) {
+        if (-not $Wanted.Contains($name)) { $open.DeleteValue($name) }
+    }
+    foreach ($name in $Wanted.Keys) {
+        if ($open.GetValue($name) -ne $Wanted[$name]) { $open.SetValue($name, $Wanted[$name]) }
+    }
+    $open.Dispose()
+}
+
+function Find-FirewallRule {
+    # Name and registry string of a local rule, or nothing.
+    param([string] $Name)
+    $local = (Invoke-Simulator firewall.snapshot).Stores | Where-Object { $_.Store -eq 'Local' }
+    $local.Rules | Where-Object { $_.Name -eq $Name }
+}
+
+function ConvertFrom-RuleData {
+    # A registry string as the parameters of the simulator's firewall.set.
+    param([string] $Name, [string] $Data)
+    $lists = @{ Profile = @(); LPort = @(); RPort = @(); LA = @(); RA = @(); IF = @() }
+    $single = @{}
+    foreach ($part in $Data.Split('|')) {
+        $key, $value = $part.Split('=', 2)
+        $plain = $key -replace '^(LA|RA)[46]$', '$1' -replace '^(LPort|RPort).*$', '$1'
+        if ($lists.ContainsKey($plain)) { $lists[$plain] += $value } elseif ($null -ne $value) { $single[$key] = $value }
+    }
+    $aliases = @(foreach ($guid in $lists.IF) {
+        (Invoke-Simulator network.connections | Where-Object { $_.InterfaceGuid -eq $guid }).InterfaceAlias
+    })
+    $protocols = @{ '6' = 'TCP'; '17' = 'UDP'; '1' = 'ICMPv4'; '58' = 'ICMPv6' }
+    $protocol = if (-not $single.ContainsKey('Protocol')) { 'Any' } else { $protocols[$single.Protocol] ?? $single.Protocol }
+    return @{
+        name = $Name; display_name = [string] $single.Name; description = [string] $single.Desc
+        group = [string] $single.EmbedCtxt; enabled = ($single.Active -eq 'TRUE')
+        direction = $single.Dir -eq 'In' ? 'Inbound' : 'Outbound'
+        action = $single.Action; profile = $lists.Profile; protocol = $protocol
+        local_port = $lists.LPort; remote_port = $lists.RPort; local_address = $lists.LA; remote_address = $lists.RA
+        program = $single.App; interface_alias = $aliases
+    }
+}
+
+function Write-FirewallRule {
+    # Lay the parameters given over the rule's fields and hand it to the simulator.
+    param([hashtable] $Rule, [Collections.IDictionary] $Given)
+    $names = @{
+        Description = 'description'; Group = 'group'; Direction = 'direction'; Action = 'action'; Protocol = 'protocol'
+        LocalPort = 'local_port'; RemotePort = 'remote_port'; LocalAddress = 'local_address'
+        RemoteAddress = 'remote_address'; Program = 'program'
+    }
+    foreach ($name in $Given.Keys) {
+        if ($names.ContainsKey($name)) { $Rule[$names[$name]] = $Given[$name] }
+    }
+    if ($Given.Contains('Enabled')) { $Rule.enabled = $Given.Enabled -eq 'True' }
+    if ($Given.Contains('Profile')) { $Rule.profile = @($Given.Profile.Split(',').Trim()) }
+    if ($Given.Contains('InterfaceAlias')) {
+        $Rule.interface_alias = @($Given.InterfaceAlias | Where-Object { $_ -ne 'Any' })
+    }
+    foreach ($fixed in @{ EdgeTraversalPolicy = 'Block'; InterfaceType = 'Any'; Service = 'Any' }.GetEnumerator()) {
+        if ($Given.Contains($fixed.Key) -and $Given[$fixed.Key] -ne $fixed.Value) {
+            throw [NotSupportedException]::new("the simulated firewall knows only -$($fixed.Key) $($fixed.Value)")
+        }
+    }
+    [void] (Invoke-Simulator firewall.set $Rule)
+    Sync-FirewallRegistry
+}
+
+function ConvertTo-FirewallRuleObject {
+    param([string] $Name, [string] $Data)
+    $rule = ConvertFrom-RuleData -Name $Name -Data $Data
+    return [pscustomobject] @{
+        PSTypeName = 'Microsoft.Management.Infrastructure.CimInstance#root/standardcimv2/MSFT_NetFirewallRule'
+        Name = $Name; InstanceID = $Name; DisplayName = $rule.display_name; Description = $rule.description
+        Group = $rule.group; Enabled = ([string] $rule.enabled); Direction = $rule.direction; Action = $rule.action
+        Profile = $(if ($rule.profile.Count) { $rule.profile -join ', ' } else { 'Any' })
+    }
+}
+
+function Get-MissingRuleFault {
+    param([string] $Name, [string] $Command)
+    return New-CmdletFault -Id "CmdletizationQuery_NotFound_InstanceID,$Command" -Category ObjectNotFound -Target $Name -Message (
+        "No MSFT_NetFirewallRule objects found with property 'InstanceID' equal to '$Name'.  Verify the value of the " +
+        'property and retry.')
+}
+
+function Get-NetFirewallRule {
+    [CmdletBinding()]
+    param([Parameter(Position = 0)] [string[]] $Name, [ValidateSet('PersistentStore')] [string] $PolicyStore)
+    foreach ($one in $Name) {
+        $found = Find-FirewallRule -Name $one
+        if ($found) { ConvertTo-FirewallRuleObject -Name $found.Name -Data $found.Data }
+        else { $PSCmdlet.WriteError((Get-MissingRuleFault -Name $one -Command 'Get-NetFirewallRule')) }
+    }
+}
+
+function New-NetFirewallRule {
+    [CmdletBinding()]
+    param(
+        [string] $PolicyStore, [string] $Name, [Parameter(Mandatory)] [string] $DisplayName, [string] $Description,
+        [string] $Group, [ValidateSet('True', 'False')] [string] $Enabled, [string] $Profile,
+        [ValidateSet('Inbound', 'Outbound')] [string] $Direction, [ValidateSet('NotConfigured', 'Allow', 'Block')] [string] $Action,
+        [string] $EdgeTraversalPolicy, [string[]] $LocalAddress, [string[]] $RemoteAddress, [string] $Protocol,
+        [string[]] $LocalPort, [string[]] $RemotePort, [string] $Program, [string] $Service,
+        [string[]] $InterfaceAlias, [string] $InterfaceType
+    )
+    if (-not $Name) { $Name = [guid]::NewGuid().ToString('B') }
+    if (Find-FirewallRule -Name $Name) {
+        $PSCmdlet.ThrowTerminatingError((New-CmdletFault -Id 'Windows System Error 183,New-NetFirewallRule' -Category ResourceExists -Target $Name -Message (
+            'Cannot create a file when that file already exists. ')))
+    }
+    $rule = @{
+        name = $Name; display_name = $DisplayName; description = ''; group = ''; enabled = $true; direction = 'Inbound'
+        action = 'Allow'; profile = @('Any'); protocol = 'Any'; local_port = @(); remote_port = @(); local_address = @()
+        remote_address = @(); program = $null; interface_alias = @()
+    }
+    Write-FirewallRule -Rule $rule -Given $PSBoundParameters
+    $made = Find-FirewallRule -Name $Name
+    ConvertTo-FirewallRuleObject -Name $made.Name -Data $made.Data
+}
+
+function Set-NetFirewallRule {
+    [CmdletBinding()]
+    param(
+        [Parameter(Mandatory, Position = 0)] [string[]] $Name, [string] $PolicyStore, [string] $NewDisplayName,
+        [string] $Description, [ValidateSet('True', 'False')] [string] $Enabled, [string] $Profile,
+        [ValidateSet('Inbound', 'Outbound')] [string] $Direction, [ValidateSet('NotConfigured', 'Allow', 'Block')] [string] $Action,
+        [string] $EdgeTraversalPolicy, [string[]] $LocalAddress, [string[]] $RemoteAddress, [string] $Protocol,
+        [string[]] $LocalPort, [string[]] $RemotePort, [string] $Program, [string] $Service,
+        [string[]] $InterfaceAlias, [string] $InterfaceType
+    )
+    foreach ($one in $Name) {
+        $found = Find-FirewallRule -Name $one
+        if (-not $found) {
+            $PSCmdlet.WriteError((Get-MissingRuleFault -Name $one -Command 'Set-NetFirewallRule'))
+            continue
+        }
+        $rule = ConvertFrom-RuleData -Name $found.Name -Data $found.Data
+        if ($PSBoundParameters.ContainsKey('NewDisplayName')) { $rule.display_name = $NewDisplayName }
+        Write-FirewallRule -Rule $rule -Given $PSBoundParameters
+    }
+}
+
+function Switch-FirewallRule {
+    param([string[]] $Name, [bool] $Enabled, [Management.Automation.PSCmdlet] $Cmdlet)
+    foreach ($one in $Name) {
+        if (-not (Find-FirewallRule -Name $one)) {
+            $Cmdlet.WriteError((Get-MissingRuleFault -Name $one -Command $Cmdlet.MyInvocation.MyCommand.Name))
+            continue
+        }
+        [void] (Invoke-Simulator firewall.set_enabled @{ names = @($one); enabled = $Enabled })
+    }
+    Sync-FirewallRegistry
+}
+
+function Enable-NetFirewallRule {
+    [CmdletBinding()]
+    param([Parameter(Mandatory, Position = 0)] [string[]] $Name, [string] $PolicyStore)
+    Switch-FirewallRule -Name $Name -Enabled $true -Cmdlet $PSCmdlet
+}
+
+function Disable-NetFirewallRule {
+    [CmdletBinding()]
+    param([Parameter(Mandatory, Position = 0)] [string[]] $Name, [string] $PolicyStore)
+    Switch-FirewallRule -Name $Name -Enabled $false -Cmdlet $PSCmdlet
+}
+
+function Remove-NetFirewallRule {
+    [CmdletBinding()]
+    param([Parameter(Mandatory, Position = 0)] [string[]] $Name, [string] $PolicyStore)
+    foreach ($one in $Name) {
+        if (-not (Find-FirewallRule -Name $one)) {
+            $PSCmdlet.WriteError((Get-MissingRuleFault -Name $one -Command 'Remove-NetFirewallRule'))
+            continue
+        }
+        [void] (Invoke-Simulator firewall.remove @{ names = @($one) })
+    }
+    Sync-FirewallRegistry
+}
+
+function Get-Service {
+    # The firewall service, which Wine does not have; every other name is Wine's own.
+    [CmdletBinding()]
+    param([Parameter(Position = 0)] [string[]] $Name)
+    if ($Name.Count -eq 1 -and $Name[0] -eq 'MpsSvc') {
+        return [pscustomobject] @{
+            Name = 'mpssvc'; DisplayName = 'Windows Defender Firewall'
+            Status = (Invoke-Simulator firewall.snapshot).ServiceStatus
+        }
+    }
+    Microsoft.PowerShell.Management\Get-Service @PSBoundParameters
+}

@@ -1,0 +1,10 @@
+# Loads every stand-in of this folder into the session. Functions win over cmdlets of the same name, so scripts that
+# know nothing of the simulator get these. A stand-in has only parameters that the cmdlet has in Windows PowerShell
+# 5.1: a call that would fail there fails here.
+
+$ErrorActionPreference = 'Stop'
+foreach ($file in [IO.Directory]::GetFiles($PSScriptRoot, '*.ps1')) {
+    if ([IO.Path]::GetFileName($file) -ne 'load.ps1') { . $file }
+}
+Sync-FirewallRegistry
+$ErrorActionPreference = 'Continue'

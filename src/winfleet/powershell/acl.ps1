@@ -1,0 +1,47 @@
+# Access lists as SDDL and as entries by SID, so that no translated account name is ever compared.
+
+function Get-AclOfPath {
+    param([string] $Path)
+    $answer = [pscustomobject] @{
+        Path = $Path; Exists = $false; Sddl = $null; OwnerSid = $null; Protected = $null; Access = @()
+    }
+    if (-not (Test-Path -LiteralPath $Path)) { return $answer }
+    $sidType = [System.Security.Principal.SecurityIdentifier]
+    $acl = Get-Acl -LiteralPath $Path
+    $answer.Exists = $true
+    $answer.Sddl = [string] $acl.Sddl
+    $answer.OwnerSid = [string] $acl.GetOwner($sidType).Value
+    $answer.Protected = [bool] $acl.AreAccessRulesProtected
+    $entries = @(foreach ($rule in $acl.GetAccessRules($true, $true, $sidType)) {
+        [pscustomobject] @{
+            Sid = [string] $rule.IdentityReference.Value
+            Rights = [int] $rule.FileSystemRights
+            Type = [string] $rule.AccessControlType
+            Inherited = [bool] $rule.IsInherited
+            InheritanceFlags = [string] $rule.InheritanceFlags
+            PropagationFlags = [string] $rule.PropagationFlags
+        }
+    })
+    $answer.Access = @($entries)
+    return $answer
+}
+
+function Get-BoxAcl {
+    param([string[]] $Path)
+    $answers = @(foreach ($one in $Path) { Get-AclOfPath -Path $one })
+    return , @($answers)
+}
+
+function Set-BoxAcl {
+    # Sddl replaces the access list, and owner and group where it names them.
+    param([string] $Path, [string] $Sddl)
+    $acl = Get-Acl -LiteralPath $Path
+    $before = [string] $acl.Sddl
+    $sections = [System.Security.AccessControl.AccessControlSections]::Access
+    if ($Sddl -match '(^|\))\s*O:') { $sections = $sections -bor [System.Security.AccessControl.AccessControlSections]::Owner }
+    if ($Sddl -match 'G:(?=[A-Z]{2}|S-1-)') { $sections = $sections -bor [System.Security.AccessControl.AccessControlSections]::Group }
+    $acl.SetSecurityDescriptorSddlForm($Sddl, $sections)
+    Set-Acl -LiteralPath $Path -AclObject $acl
+    $after = [string] (Get-Acl -LiteralPath $Path).Sddl
+    return [pscustomobject] @{ Changed = ($after -ne $before) }
+}

@@ -1,0 +1,185 @@
+# Scheduled tasks through Schedule.Service: the XML goes in and out as the service stores it. schtasks.exe would
+# translate it and pass it through the console's code page.
+
+function Open-TaskService {
+    $service = New-Object -ComObject Schedule.Service
+    $service.Connect()
+    return $service
+}
+
+function Split-TaskPath {
+    # Folder ("\" or "\a\b") and Name of a full task path.
+    param([string] $TaskPath)
+    if ($TaskPath -notmatch '^\\([^\\]+\\)*[^\\]+$') {
+        throw (New-Object -TypeName System.ArgumentException -ArgumentList "'$TaskPath' is no full task path such as \Folder\Name")
+    }
+    $cut = $TaskPath.LastIndexOf([char] '\')
+    $folder = $TaskPath.Substring(0, $cut)
+    if ($folder.Length -eq 0) { $folder = '\' }
+    return [pscustomobject] @{ Folder = $folder; Name = $TaskPath.Substring($cut + 1) }
+}
+
+function Find-RegisteredTask {
+    # The COM object of a task, or null when the folder or the task does not exist.
+    param([object] $Service, [string] $TaskPath)
+    $parts = Split-TaskPath -TaskPath $TaskPath
+    try {
+        return $Service.GetFolder($parts.Folder).GetTask($parts.Name)
+    } catch {
+        # ERROR_FILE_NOT_FOUND, ERROR_PATH_NOT_FOUND
+        if ((Get-InnermostException -ErrorRecord $_).HResult -in @(-2147024894, -2147024893)) { return $null }
+        throw
+    }
+}
+
+function Get-RequiredTask {
+    param([string] $TaskPath)
+    $task = Find-RegisteredTask -Service (Open-TaskService) -TaskPath $TaskPath
+    if ($null -eq $task) {
+        throw (New-Object -TypeName System.IO.FileNotFoundException -ArgumentList "There is no scheduled task '$TaskPath'.")
+    }
+    return $task
+}
+
+function ConvertTo-TaskStateName {
+    param([int] $State)
+    return @('Unknown', 'Disabled', 'Queued', 'Ready', 'Running')[$State]
+}
+
+function ConvertTo-TaskTime {
+    # COM gives local time, and 1899 or 1999 for "never".
+    param([datetime] $Time)
+    if ($Time.Year -lt 2000) { return $null }
+    return [datetime]::SpecifyKind($Time, [DateTimeKind]::Local).ToUniversalTime().ToString('o')
+}
+
+function Get-TaskOfPath {
+    param([object] $Service, [string] $TaskPath)
+    $answer = [pscustomobject] @{
+        TaskPath = $TaskPath; Exists = $false; Xml = $null; State = $null; Enabled = $null; LastRunTimeUtc = $null
+        LastTaskResult = $null; NextRunTimeUtc = $null; Instances = @(); Error = $null
+    }
+    try {
+        $task = Find-RegisteredTask -Service $Service -TaskPath $TaskPath
+        if ($null -eq $task) { return $answer }
+        $answer.Exists = $true
+        $answer.Xml = [string] $task.Xml
+        $answer.State = ConvertTo-TaskStateName -State $task.State
+        $answer.Enabled = [bool] $task.Enabled
+        $answer.LastRunTimeUtc = ConvertTo-TaskTime -Time $task.LastRunTime
+        $answer.LastTaskResult = [int] $task.LastTaskResult
+        $answer.NextRunTimeUtc = ConvertTo-TaskTime -Time $task.NextRunTime
+        $answer.Instances = @(foreach ($instance in $task.GetInstances(0)) {
+            [pscustomobject] @{
+                EnginePid = [int] $instance.EnginePID
+                InstanceGuid = [string] $instance.InstanceGuid
+                State = ConvertTo-TaskStateName -State $instance.State
+            }
+        })
+    } catch {
+        $answer.Error = (Get-InnermostException -ErrorRecord $_).Message
+    }
+    return $answer
+}
+
+function Get-BoxTask {
+    param([string[]] $TaskPath)
+    $service = Open-TaskService
+    $answers = @(foreach ($one in $TaskPath) { Get-TaskOfPath -Service $service -TaskPath $one })
+    return , @($answers)
+}
+
+function Get-TaskLogonType {
+    # RegisterTask wants the logon type beside the XML and lets it override the XML's: give the same one.
+    param([string] $Xml)
+    $document = New-Object -TypeName System.Xml.XmlDocument
+    $document.LoadXml($Xml)
+    $names = New-Object -TypeName System.Xml.XmlNamespaceManager -ArgumentList $document.NameTable
+    $names.AddNamespace('t', 'http://schemas.microsoft.com/windows/2004/02/mit/task')
+    $principal = $document.SelectSingleNode('/t:Task/t:Principals/t:Principal', $names)
+    if ($null -eq $principal) { return 0 }
+    if ($null -ne $principal.SelectSingleNode('t:GroupId', $names)) { return 4 }
+    $user = $principal.SelectSingleNode('t:UserId', $names)
+    if ($null -ne $user -and $user.InnerText.Trim() -in @('S-1-5-18', 'S-1-5-19', 'S-1-5-20')) { return 5 }
+    $logon = $principal.SelectSingleNode('t:LogonType', $names)
+    if ($null -eq $logon) { return 0 }
+    $numbers = @{ Password = 1; S4U = 2; InteractiveToken = 3; InteractiveTokenOrPassword = 6 }
+    return [int] $numbers[$logon.InnerText.Trim()]
+}
+
+function Test-BoxTask {
+    param([string] $TaskPath, [string] $Xml)
+    $answer = [pscustomobject] @{ Valid = $false; Error = $null }
+    $parts = Split-TaskPath -TaskPath $TaskPath
+    try {
+        # TASK_VALIDATE_ONLY. In the root folder: that of the task may not exist yet and must not be made.
+        $root = (Open-TaskService).GetFolder('\')
+        [void] $root.RegisterTask($parts.Name, $Xml, 1, $null, $null, (Get-TaskLogonType -Xml $Xml), $null)
+        $answer.Valid = $true
+    } catch {
+        $cause = Get-InnermostException -ErrorRecord $_
+        $answer.Error = [pscustomobject] @{ hresult = '0x{0:X8}' -f $cause.HResult; message = $cause.Message }
+    }
+    return $answer
+}
+
+function Open-TaskFolder {
+    # The folder, made when it is missing.
+    param([object] $Service, [string] $Folder)
+    try {
+        return $Service.GetFolder($Folder)
+    } catch {
+        if ((Get-InnermostException -ErrorRecord $_).HResult -notin @(-2147024894, -2147024893)) { throw }
+        return $Service.GetFolder('\').CreateFolder($Folder, $null)
+    }
+}
+
+function Register-BoxTask {
+    param([string] $TaskPath, [string] $Xml)
+    $parts = Split-TaskPath -TaskPath $TaskPath
+    $folder = Open-TaskFolder -Service (Open-TaskService) -Folder $parts.Folder
+    # TASK_CREATE_OR_UPDATE: one step, so there is no moment with half a task.
+    [void] $folder.RegisterTask($parts.Name, $Xml, 6, $null, $null, (Get-TaskLogonType -Xml $Xml), $null)
+    return [pscustomobject] @{ Xml = [string] $folder.GetTask($parts.Name).Xml }
+}
+
+function Unregister-BoxTask {
+    param([string] $TaskPath)
+    $service = Open-TaskService
+    if ($null -eq (Find-RegisteredTask -Service $service -TaskPath $TaskPath)) {
+        return [pscustomobject] @{ Changed = $false }
+    }
+    $parts = Split-TaskPath -TaskPath $TaskPath
+    $service.GetFolder($parts.Folder).DeleteTask($parts.Name, 0)
+    return [pscustomobject] @{ Changed = $true }
+}
+
+function Get-TaskStateAnswer {
+    param([string] $TaskPath)
+    $task = Get-RequiredTask -TaskPath $TaskPath
+    return [pscustomobject] @{ State = ConvertTo-TaskStateName -State $task.State }
+}
+
+function Start-BoxTask {
+    param([string] $TaskPath)
+    [void] (Get-RequiredTask -TaskPath $TaskPath).Run($null)
+    return Get-TaskStateAnswer -TaskPath $TaskPath
+}
+
+function Stop-BoxTask {
+    param([string] $TaskPath)
+    [void] (Get-RequiredTask -TaskPath $TaskPath).Stop(0)
+    return Get-TaskStateAnswer -TaskPath $TaskPath
+}
+
+function Enable-BoxTask {
+    param([string] $TaskPath)
+    (Get-RequiredTask -TaskPath $TaskPath).Enabled = $true
+    return Get-TaskStateAnswer -TaskPath $TaskPath
+}
+
+function Disable-BoxTask {
+    param([string] $TaskPath)
+    (Get-RequiredTask -TaskPath $TaskPath).Enabled = $false
+    return Get-TaskStateAnswer -TaskPath $TaskPath
+}
