@@ -13,6 +13,7 @@ from simbox.windows.disk import Disks
 from simbox.windows.errors import WindowsError
 from simbox.windows.firewall import Firewall
 from simbox.windows.gpu import Gpu
+from simbox.windows.junction import Junctions
 from simbox.windows.network import Network
 from simbox.windows.process import Processes
 from simbox.windows.scheduler import Scheduler
@@ -28,7 +29,18 @@ __all__ = ["Windows", "WindowsError"]
 class Windows:
     """All services of one box."""
 
-    SERVICES = ("account", "acl", "disk", "firewall", "gpu", "network", "process", "scheduler", "system")
+    SERVICES = (
+        "account",
+        "acl",
+        "disk",
+        "firewall",
+        "gpu",
+        "junction",
+        "network",
+        "process",
+        "scheduler",
+        "system",
+    )
 
     def __init__(self, box: Box) -> None:
         self.account = Accounts(box)
@@ -37,6 +49,7 @@ class Windows:
         self.disk = Disks(box)
         self.firewall = Firewall(box)
         self.gpu = Gpu(box)
+        self.junction = Junctions(box)
         self.network = Network(box)
         self.process = Processes(box)
         self.scheduler = Scheduler(box)
