@@ -34,7 +34,9 @@ class Box:
         windows: the services (scheduler, firewall, gpu, disk, acl, account, network, process, system).
     """
 
-    def __init__(self, directory: Path, name: str, address: str, profile: Profile, engine: EngineName) -> None:
+    def __init__(
+        self, directory: Path, name: str, address: str, profile: Profile, engine: EngineName
+    ) -> None:
         self.directory = directory.absolute()
         self.name = name
         self.address = address
@@ -50,7 +52,8 @@ class Box:
         if fresh:
             seed.drives(self)
             (self.directory / "box.json").write_text(
-                json.dumps({"name": name, "address": address, "profile": profile.name, "engine": engine}), "utf-8"
+                json.dumps({"name": name, "address": address, "profile": profile.name, "engine": engine}),
+                "utf-8",
             )
 
     @classmethod

@@ -20,9 +20,7 @@ _SYSTEM_ACLS = {
     "(A;OICI;0x1200a9;;;BU)",
     "C:\\Users": "O:SYG:SYD:PAI(A;OICI;FA;;;SY)(A;OICI;FA;;;BA)(A;OICI;0x1200a9;;;BU)(A;OICI;0x1200a9;;;WD)",
 }
-_OTHER_ROOT_ACL = (
-    "O:SYG:SYD:(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)(A;OICI;0x1301bf;;;AU)(A;OICI;0x1200a9;;;BU)"
-)
+_OTHER_ROOT_ACL = "O:SYG:SYD:(A;OICI;FA;;;BA)(A;OICI;FA;;;SY)(A;OICI;0x1301bf;;;AU)(A;OICI;0x1200a9;;;BU)"
 
 
 def state(name: str, profile: Profile) -> dict[str, Any]:

@@ -29,7 +29,9 @@ RIGHTS = {"FA": 0x1F01FF, "FR": 0x120089, "FW": 0x120116, "FX": 0x1200A0, "GA": 
           "CC": 1, "DC": 2, "LC": 4, "SW": 8, "RP": 0x10, "WP": 0x20, "DT": 0x40, "LO": 0x80, "CR": 0x100}  # fmt: skip
 _GENERIC = {0x10000000: 0x1F01FF, 0x20000000: 0x1200A0, 0x40000000: 0x120116, 0x80000000: 0x120089}
 _ACE = re.compile(r"\(([^;()]*);([^;()]*);([^;()]*);([^;()]*);([^;()]*);([^;()]*)\)")
-_SDDL = re.compile(r"(?:O:(?P<owner>.+?))?(?:G:(?P<group>.+?))?(?:D:(?P<flags>[A-Z_]*)(?P<aces>(?:\([^()]*\))*))?(?:S:.*)?")
+_SDDL = re.compile(
+    r"(?:O:(?P<owner>.+?))?(?:G:(?P<group>.+?))?(?:D:(?P<flags>[A-Z_]*)(?P<aces>(?:\([^()]*\))*))?(?:S:.*)?"
+)
 
 
 @dataclass(frozen=True)

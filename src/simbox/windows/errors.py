@@ -17,7 +17,12 @@ class WindowsError(Exception):
     """
 
     def __init__(
-        self, type: str, message: str, hresult: int | None = None, category: str = "NotSpecified", id: str = ""
+        self,
+        type: str,
+        message: str,
+        hresult: int | None = None,
+        category: str = "NotSpecified",
+        id: str = "",
     ) -> None:
         super().__init__(message)
         self.type = type

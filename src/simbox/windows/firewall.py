@@ -244,7 +244,9 @@ class Firewall:
             rules = state["firewall"]["rules"]
             for name in names:
                 key = self._key(rules, name)
-                after = rules[key].replace(f"|Active={str(not enabled).upper()}|", f"|Active={str(enabled).upper()}|")
+                after = rules[key].replace(
+                    f"|Active={str(not enabled).upper()}|", f"|Active={str(enabled).upper()}|"
+                )
                 if after != rules[key]:
                     rules[key] = after
                     changed.append(key)

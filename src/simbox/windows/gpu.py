@@ -156,9 +156,7 @@ class Gpu:
         rows = []
         if device["display_attached"]:
             names = self._box.profile.get("processes", default=[])
-            rows += [
-                (1200 + 4 * number, "C+G", f"C:\\Windows\\{name}") for number, name in enumerate(names)
-            ]
+            rows += [(1200 + 4 * number, "C+G", f"C:\\Windows\\{name}") for number, name in enumerate(names)]
         for pid, (where, _) in sorted(self._used.items()):
             entry = self._box.windows.process.find(pid)
             if where == index and entry:

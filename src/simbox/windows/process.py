@@ -113,7 +113,9 @@ class Processes:
         with self._lock:
             return [entry for entry in self._entries.values() if entry.parent_pid == pid]
 
-    def list(self, names: Iterable[str] | None = None, pids: Iterable[int] | None = None) -> list[dict[str, Any]]:
+    def list(
+        self, names: Iterable[str] | None = None, pids: Iterable[int] | None = None
+    ) -> list[dict[str, Any]]:
         """Live processes as Get-BoxProcess gives them; names in any case, with or without .exe."""
         wanted = None if names is None else {name.lower().removesuffix(".exe") for name in names}
         ids = None if pids is None else set(pids)

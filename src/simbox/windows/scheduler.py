@@ -40,7 +40,9 @@ def _missing() -> WindowsError:
 class Scheduler:
     """Tasks by full path such as `\\NInferServe`; found whatever their case."""
 
-    REMOTE = frozenset({"get", "validate", "register", "delete", "start", "stop", "set_enabled", "tasks", "folders"})
+    REMOTE = frozenset(
+        {"get", "validate", "register", "delete", "start", "stop", "set_enabled", "tasks", "folders"}
+    )
 
     def __init__(self, box: Box) -> None:
         self._box = box
@@ -57,7 +59,15 @@ class Scheduler:
         """As Get-BoxTask gives it for one path; never raises for a task that is not there."""
         name, record = self._record(path)
         if record is None:
-            absent = ("Xml", "State", "Enabled", "LastRunTimeUtc", "LastTaskResult", "NextRunTimeUtc", "Error")
+            absent = (
+                "Xml",
+                "State",
+                "Enabled",
+                "LastRunTimeUtc",
+                "LastTaskResult",
+                "NextRunTimeUtc",
+                "Error",
+            )
             return {"TaskPath": path, "Exists": False, **dict.fromkeys(absent), "Instances": []}
         with self._changed:
             instances = list(self._instances.get(name.casefold(), []))
@@ -84,7 +94,9 @@ class Scheduler:
         """Full paths of the tasks in one folder."""
         prefix = folder.rstrip("\\") + "\\"
         names = [record["Path"] for record in self._box.store.get("tasks").values()]
-        return sorted(name for name in names if name.rpartition("\\")[0].casefold() + "\\" == prefix.casefold())
+        return sorted(
+            name for name in names if name.rpartition("\\")[0].casefold() + "\\" == prefix.casefold()
+        )
 
     def folders(self) -> list[str]:
         """All task folders; one that was made for a task stays when the task is deleted."""
@@ -278,7 +290,9 @@ class Scheduler:
             or task.value(principal + "UserId") in ("S-1-5-18", "S-1-5-19", "S-1-5-20")
             or task.value(principal + "LogonType") in ("S4U", "Password")
         ):
-            raise com_error(0x80070005, "Access is denied. (Exception from HRESULT: 0x80070005 (E_ACCESSDENIED))")
+            raise com_error(
+                0x80070005, "Access is denied. (Exception from HRESULT: 0x80070005 (E_ACCESSDENIED))"
+            )
 
     def _logs_on(self, trigger: Node, console_user: str | None) -> bool:
         if not console_user:
@@ -351,7 +365,9 @@ class Scheduler:
             if policy == "StopExisting":
                 for other in running:
                     other.stop()
-            instance = Instance(self._box, task, session_id, self._starter, lambda ended: self._ended(path, ended))
+            instance = Instance(
+                self._box, task, session_id, self._starter, lambda ended: self._ended(path, ended)
+            )
             running.append(instance)
         self._box.store.set("tasks", key, "LastRunTimeUtc", value=utc_text(datetime.now(UTC)))
         self._box.events.append("task_started", path=path, reason=reason, instance=instance.guid)
@@ -371,7 +387,11 @@ class Scheduler:
         console_user = self._box.store.get("system", "console_user")
         user = principal.value("UserId") or accounts.sid_of(self._box.store.get("system", "user"))
         kind = principal.value("LogonType", "InteractiveToken")
-        if user in ("S-1-5-18", "S-1-5-19", "S-1-5-20") or kind in ("S4U", "Password", "InteractiveTokenOrPassword"):
+        if user in ("S-1-5-18", "S-1-5-19", "S-1-5-20") or kind in (
+            "S4U",
+            "Password",
+            "InteractiveTokenOrPassword",
+        ):
             return 0
         if not console_user:
             return None

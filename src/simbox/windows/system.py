@@ -76,7 +76,9 @@ class System:
         chinese = str(self._box.store.get("system", "culture")).startswith("zh")
         title = "协议 tcp 端口排除范围" if chinese else "Protocol tcp Port Exclusion Ranges"
         first, last = ("开始端口", "结束端口") if chinese else ("Start Port", "End Port")
-        rows = [f"{low:>10}  {high:>10}" for low, high in self._box.store.get("system", "excluded_port_ranges")]
+        rows = [
+            f"{low:>10}  {high:>10}" for low, high in self._box.store.get("system", "excluded_port_ranges")
+        ]
         note = "* - 管理的端口排除。" if chinese else "* - Administered port exclusions."
         lines = ["", title, "", f"{first}    {last}", "----------    --------", *rows, "", note, ""]
         return "\r\n".join(lines)
@@ -84,5 +86,3 @@ class System:
     def is_excluded_port(self, port: int) -> bool:
         """True when a bind to that port is refused (WSAEACCES 10013)."""
         return any(low <= port <= high for low, high in self._box.store.get("system", "excluded_port_ranges"))
-
-

@@ -33,7 +33,12 @@ class Instance:
     """
 
     def __init__(
-        self, box: Box, task: Node, session_id: int, starter: ProcessStarter, finished: Callable[[Instance], None]
+        self,
+        box: Box,
+        task: Node,
+        session_id: int,
+        starter: ProcessStarter,
+        finished: Callable[[Instance], None],
     ) -> None:
         self.guid = "{" + str(uuid.uuid4()).upper() + "}"
         self.result = 0

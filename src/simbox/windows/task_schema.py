@@ -117,7 +117,9 @@ REGISTRATION: dict[str, object] = {
 }
 PRINCIPAL: dict[str, object] = {
     "UserId": is_text,
-    "LogonType": _one_of("S4U", "Password", "InteractiveToken", "InteractiveTokenOrPassword", "Group", "None"),
+    "LogonType": _one_of(
+        "S4U", "Password", "InteractiveToken", "InteractiveTokenOrPassword", "Group", "None"
+    ),
     "GroupId": is_text,
     "DisplayName": is_text,
     "RunLevel": _one_of("LeastPrivilege", "HighestAvailable"),

@@ -76,9 +76,10 @@ def _matches(schedule: Node, day: date, first: date) -> bool:
     if schedule.name == "ScheduleByWeek":
         monday = first - timedelta(days=first.weekday())
         weeks = (day - monday).days // 7
-        return weekday in (days or {_DAYS[first.weekday()]}) and weeks % int(
-            schedule.value("WeeksInterval", "1")
-        ) == 0
+        return (
+            weekday in (days or {_DAYS[first.weekday()]})
+            and weeks % int(schedule.value("WeeksInterval", "1")) == 0
+        )
     months = {node.name for node in (schedule.child("Months") or Node("")).children} or set(_MONTHS)
     if _MONTHS[day.month - 1] not in months:
         return False
@@ -86,7 +87,9 @@ def _matches(schedule: Node, day: date, first: date) -> bool:
     if schedule.name == "ScheduleByMonth":
         numbers = {node.text.strip() for node in (schedule.child("DaysOfMonth") or Node("")).children}
         return str(day.day) in numbers or ("Last" in numbers and is_last)
-    weeks_of_month = {node.text.strip() for node in (schedule.child("Weeks") or Node("")).children} or set("1234")
+    weeks_of_month = {node.text.strip() for node in (schedule.child("Weeks") or Node("")).children} or set(
+        "1234"
+    )
     last_of_kind = (day + timedelta(days=7)).month != day.month
     return weekday in days and (
         str((day.day - 1) // 7 + 1) in weeks_of_month or ("Last" in weeks_of_month and last_of_kind)

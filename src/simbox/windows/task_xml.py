@@ -183,7 +183,10 @@ def _check_trigger(trigger: Node) -> None:
     _check_children(trigger, schema.TRIGGERS[trigger.name])
     if trigger.name in ("TimeTrigger", "CalendarTrigger") and trigger.child("StartBoundary") is None:
         raise fault(0x80041319, trigger, "StartBoundary")
-    if trigger.name == "CalendarTrigger" and sum(node.name in schema.SCHEDULES for node in trigger.children) != 1:
+    if (
+        trigger.name == "CalendarTrigger"
+        and sum(node.name in schema.SCHEDULES for node in trigger.children) != 1
+    ):
         raise fault(0x80041319, trigger, "ScheduleByDay")
     if trigger.name == "EventTrigger" and not trigger.value("Subscription"):
         raise fault(0x80041319, trigger, "Subscription")
@@ -238,7 +241,9 @@ def stored(root: Node, sid_of: Callable[[str], str]) -> Node:
     made.children.append(_settings(root.child("Settings")))
     triggers = Node("Triggers")
     for trigger in (root.child("Triggers") or triggers).children:
-        triggers.children.append(_ordered(trigger, list(schema.TRIGGERS[trigger.name]), schema.TRIGGER_DEFAULTS))
+        triggers.children.append(
+            _ordered(trigger, list(schema.TRIGGERS[trigger.name]), schema.TRIGGER_DEFAULTS)
+        )
     made.children.append(triggers)
     given = root.child("Actions")
     assert given is not None
