@@ -1,12 +1,11 @@
 """Builds the two Windows binaries of a wine box from the C beside this file, once per source.
 
-`stub_path()` is the executable that stands in for every program a box has (nvidia-smi.exe, git.exe, ...),
-`nvcuda_path()` the driver library. Both are kept in the cache folder of the wine engine under the hash of their
-sources.
+`program()` is the executable that stands in for every program a box has (nvidia-smi.exe, git.exe, ...), `nvcuda()`
+the driver library. Both are kept in the cache folder of the wine engine under the hash of their sources.
 
 Example::
 
-    shutil.copy2(build.stub_path(), box.drive_c / "windows/system32/nvidia-smi.exe")
+    shutil.copy2(build.program(), box.drive_c / "windows/system32/nvidia-smi.exe")
 """
 
 from __future__ import annotations
@@ -38,12 +37,12 @@ def cache_folder() -> Path:
     return cache_directory() / "standins"
 
 
-def stub_path() -> Path:
+def program() -> Path:
     """The executable that asks the simulator what to do. Raises CannotBuild."""
     return _built("program.c", "program.exe", [], ["-lws2_32", "-lshell32"])
 
 
-def nvcuda_path() -> Path:
+def nvcuda() -> Path:
     """nvcuda.dll. Raises CannotBuild."""
     return _built("nvcuda.c", "nvcuda.dll", ["-shared"], ["-lws2_32"])
 
