@@ -1,7 +1,7 @@
 """What happened to a simulated box, counted: requests, handshakes, bytes, process starts, injected faults.
 
-One JSON object a line, only ever appended: the daemon that writes it and the test or command that counts it may
-be different processes.
+One JSON object a line, only ever appended: the daemon that writes it and the test or command that counts
+it may be different processes.
 """
 
 from __future__ import annotations
