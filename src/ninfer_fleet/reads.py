@@ -1,0 +1,124 @@
+"""What a run that changes nothing asks of a box, so that preflight can fetch all of it in one request.
+
+Each list belongs to an operation of deploy.py and must hold exactly the calls that it makes: a call more
+costs a round trip, a call less as well. The deploy tests count them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ninfer_fleet.settings import Settings
+from winfleet.calls import Call
+from winfleet.facts.acl import Acls
+from winfleet.facts.disk import Disks
+from winfleet.facts.files import ChildItems, Files
+from winfleet.facts.firewall import Firewall
+from winfleet.facts.gpu import Gpu
+from winfleet.facts.network import Listeners
+from winfleet.facts.process import Processes
+from winfleet.facts.scheduled_task import Tasks
+from winfleet.facts.system import Accounts, System
+from winfleet.facts.toolchain import Toolchain
+from winfleet.operations.files import SHOWN_BYTES
+
+MANIFEST_BYTES = 64 * 1024
+PROGRAM = "ninfer-serve.exe"
+
+
+def release_folder(box: Settings) -> str:
+    """Where the declared release lies."""
+    return f"{box.layout.releases}\\{box.engine.release_id}"
+
+
+def manifest_path(box: Settings) -> str:
+    """The release's release.json, written last."""
+    return f"{release_folder(box)}\\release.json"
+
+
+def release_executables(box: Settings) -> list[str]:
+    """Full paths of the executables of the declared release."""
+    return [f"{release_folder(box)}\\{name}" for name in box.engine.executables]
+
+
+def stamp_path(box: Settings) -> str:
+    """Written beside the artifact by the job that verified it."""
+    return f"{box.model_path}.verified.json"
+
+
+# Arguments of facts: used by the operation and by the list below alike.
+def manifest_files(box: Settings) -> dict[str, Any]:
+    return {"paths": [manifest_path(box)], "max_content_bytes": MANIFEST_BYTES}
+
+
+def executable_files(box: Settings) -> dict[str, Any]:
+    return {"paths": release_executables(box), "hash": True}
+
+
+def model_files(box: Settings) -> dict[str, Any]:
+    return {"paths": [box.model_path, stamp_path(box)], "max_content_bytes": 4096}
+
+
+def draft_files(box: Settings) -> dict[str, Any]:
+    return {"paths": [box.layout.draft_file], "max_content_bytes": 64}
+
+
+def disk_paths(box: Settings) -> list[str]:
+    paths = [box.layout.root, box.layout.models]
+    return paths + ([box.serve.disk_cache_dir] if box.serve.disk_cache_dir and box.serve.disk_cache else [])
+
+
+def private_folders(box: Settings) -> list[str]:
+    """Folders that hold prompts or secrets: the request log, the disk cache, the key."""
+    cache = [box.serve.disk_cache_dir] if box.serve.disk_cache and box.serve.disk_cache_dir else []
+    return [box.layout.secrets, box.layout.logs, *cache]
+
+
+def folders(box: Settings) -> list[str]:
+    """All folders of a box, parents first."""
+    cache = [box.serve.disk_cache_dir] if box.serve.disk_cache and box.serve.disk_cache_dir else []
+    return [*box.layout.folders(), *cache]
+
+
+def account_names(box: Settings, connection_user: str | None) -> list[str]:
+    """Account names whose SIDs are needed: the task's account."""
+    name = box.task.account or connection_user
+    return [name] if name else []
+
+
+def calls(box: Settings, connection_user: str | None) -> Iterator[Call]:
+    """Every reading call of an unchanged run, except those whose answer must be fresh when the server is
+    looked at."""
+    # preflight
+    yield System.call()
+    yield Gpu.call()
+    yield Toolchain.call(vcpkg_root=box.engine.vcpkg_root)
+    yield Disks.call(disk_paths(box))
+    yield Listeners.call([box.serve.port])
+    yield Processes.call([PROGRAM])
+    # folders and access
+    yield Files.call(folders(box))
+    for folder in private_folders(box):
+        yield Acls.call([folder])
+        yield Files.call([folder])
+    names = account_names(box, connection_user)
+    if names:
+        yield Accounts.call(names)
+    # engine
+    yield Files.call(**manifest_files(box))
+    yield Files.call(**executable_files(box))
+    yield ChildItems.call(release_folder(box))
+    yield Files.call([box.layout.current])
+    # model
+    yield Files.call(**model_files(box))
+    # key, draft depth, launcher
+    if box.serve.api_key is not None:
+        yield Files.call([box.layout.key_file], hash=True)
+        yield Acls.call([box.layout.key_file])
+    if box.serve.spec is not None:
+        yield Files.call(**draft_files(box))
+    yield Files.call([box.layout.launcher], hash=True, max_content_bytes=SHOWN_BYTES)
+    # firewall, task
+    yield Firewall.call()
+    yield Tasks.call([box.task.path])
