@@ -15,7 +15,8 @@ from contextlib import contextmanager
 from typing import Any, ParamSpec
 
 from pyinfra import logger
-from pyinfra.api import FunctionCommand, operation
+from pyinfra.api import operation
+from pyinfra.api.command import FunctionCommand
 from pyinfra.api.output import format_text
 
 from winfleet.current import box, run

@@ -1,206 +1,23 @@
 """Scheduled tasks as values: the whole schema of the Task Scheduler, for declared and for observed tasks.
 
 One set of classes serves both. In a declared task None means "not declared": such a field is neither compared
-nor touched. An observed task (`task_xml.parse_task`) has every documented default filled in, so its settings
-hold no None. Durations are whole seconds; texts in ISO 8601 are accepted and turned into seconds. Source of
-names, defaults and limits: MS-TSCH 2.5 and the Task Scheduler schema; research: windows.md 1.1.
+nor touched. An observed task (`task_parse.parse_task`) has every documented default filled in, so its
+settings hold no None. Durations are whole seconds; texts in ISO 8601 are accepted and turned into seconds.
+Source of names, defaults and limits: MS-TSCH 2.5 and the Task Scheduler schema; research: windows.md 1.1.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal, TypeAlias
 
 from winfleet.models.answer import BoxFault, Model, items, mapping, optional_integer, optional_text, text
-from winfleet.models.duration import seconds
+from winfleet.models.task_trigger import Duration, Timed, Trigger
 
 LogonType = Literal["S4U", "Password", "InteractiveToken", "InteractiveTokenOrPassword"]
 RunLevel = Literal["LeastPrivilege", "HighestAvailable"]
 InstancesPolicy = Literal["Parallel", "Queue", "IgnoreNew", "StopExisting"]
-Duration: TypeAlias = int | str
-
-# Fixed, long past: a watchdog's start must be a constant, never "now", or every run would differ
-# (ComputerManagementDsc#411).
-WATCHDOG_START = "2020-01-01T00:00:00"
-
-
-class _Durations(Model):
-    """Turns the fields named in `_durations` into whole seconds."""
-
-    _durations: ClassVar[tuple[str, ...]] = ()
-
-    def __post_init__(self) -> None:
-        for name in self._durations:
-            value = getattr(self, name)
-            if value is not None:
-                object.__setattr__(self, name, seconds(value))
-
-
-@dataclass(frozen=True)
-class Repetition(_Durations):
-    """How a trigger repeats. Attributes: interval, duration (None: for ever), stop_at_duration_end."""
-
-    interval: Duration
-    duration: Duration | None = None
-    stop_at_duration_end: bool = False
-    _durations: ClassVar[tuple[str, ...]] = ("interval", "duration")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TriggerBase(_Durations):
-    """What all triggers have.
-
-    Attributes: id (ours: triggers are matched by it), enabled, start_boundary and end_boundary (ISO 8601;
-    without a zone: local wall clock), execution_time_limit (of runs that this trigger starts), repetition.
-    """
-
-    kind: ClassVar[str] = ""
-    id: str | None = None
-    enabled: bool = True
-    start_boundary: str | None = None
-    end_boundary: str | None = None
-    execution_time_limit: Duration | None = None
-    repetition: Repetition | None = None
-    _durations: ClassVar[tuple[str, ...]] = ("execution_time_limit",)
-
-
-@dataclass(frozen=True, kw_only=True)
-class LogonTrigger(TriggerBase):
-    """At logon of user (None with any_user: of anybody, which only an administrator may register)."""
-
-    kind: ClassVar[str] = "LogonTrigger"
-    user: str | None = None
-    any_user: bool = False
-    delay: Duration | None = None
-    _durations: ClassVar[tuple[str, ...]] = ("execution_time_limit", "delay")
-
-
-@dataclass(frozen=True, kw_only=True)
-class BootTrigger(TriggerBase):
-    """At boot. It does not fire when Windows resumes from Fast Startup."""
-
-    kind: ClassVar[str] = "BootTrigger"
-    delay: Duration | None = None
-    _durations: ClassVar[tuple[str, ...]] = ("execution_time_limit", "delay")
-
-
-@dataclass(frozen=True, kw_only=True)
-class TimeTrigger(TriggerBase):
-    """Once at start_boundary; with a repetition without duration: for ever after it (the watchdog)."""
-
-    kind: ClassVar[str] = "TimeTrigger"
-    random_delay: Duration | None = None
-    _durations: ClassVar[tuple[str, ...]] = ("execution_time_limit", "random_delay")
-
-
-@dataclass(frozen=True)
-class ByDay(Model):
-    """Every so many days."""
-
-    days_interval: int = 1
-
-
-@dataclass(frozen=True)
-class ByWeek(Model):
-    """On days ("Monday", ...) of every so many weeks."""
-
-    days_of_week: frozenset[str]
-    weeks_interval: int = 1
-
-
-@dataclass(frozen=True)
-class ByMonth(Model):
-    """On days ("1".."31", "Last") of months ("January", ...; all when empty)."""
-
-    days_of_month: frozenset[str]
-    months: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True)
-class ByMonthDayOfWeek(Model):
-    """On weekdays of the given weeks ("1".."4", "Last"; all when empty) of months (all when empty)."""
-
-    days_of_week: frozenset[str]
-    weeks: frozenset[str] = frozenset()
-    months: frozenset[str] = frozenset()
-
-
-Schedule: TypeAlias = ByDay | ByWeek | ByMonth | ByMonthDayOfWeek
-
-
-@dataclass(frozen=True, kw_only=True)
-class CalendarTrigger(TriggerBase):
-    """By calendar, at the time of day of start_boundary."""
-
-    kind: ClassVar[str] = "CalendarTrigger"
-    schedule: Schedule = field(default_factory=ByDay)
-    random_delay: Duration | None = None
-    _durations: ClassVar[tuple[str, ...]] = ("execution_time_limit", "random_delay")
-
-
-@dataclass(frozen=True, kw_only=True)
-class EventTrigger(TriggerBase):
-    """When an event matches subscription (query XML); value_queries name values of the event for the
-    action."""
-
-    kind: ClassVar[str] = "EventTrigger"
-    subscription: str = ""
-    value_queries: Mapping[str, str] = field(default_factory=dict)
-    delay: Duration | None = None
-    _durations: ClassVar[tuple[str, ...]] = ("execution_time_limit", "delay")
-
-
-@dataclass(frozen=True, kw_only=True)
-class IdleTrigger(TriggerBase):
-    """When the machine becomes idle."""
-
-    kind: ClassVar[str] = "IdleTrigger"
-
-
-@dataclass(frozen=True, kw_only=True)
-class RegistrationTrigger(TriggerBase):
-    """When the task is registered or changed."""
-
-    kind: ClassVar[str] = "RegistrationTrigger"
-    delay: Duration | None = None
-    _durations: ClassVar[tuple[str, ...]] = ("execution_time_limit", "delay")
-
-
-@dataclass(frozen=True, kw_only=True)
-class SessionStateChangeTrigger(TriggerBase):
-    """When a session changes: ConsoleConnect, ConsoleDisconnect, RemoteConnect, RemoteDisconnect,
-    SessionLock, ..."""
-
-    kind: ClassVar[str] = "SessionStateChangeTrigger"
-    state_change: str = "SessionUnlock"
-    user: str | None = None
-    delay: Duration | None = None
-    _durations: ClassVar[tuple[str, ...]] = ("execution_time_limit", "delay")
-
-
-@dataclass(frozen=True, kw_only=True)
-class OtherTrigger(TriggerBase):
-    """A trigger that is not modelled (WnfStateChangeTrigger, ...); xml is its own elements, written back as
-    found."""
-
-    kind: ClassVar[str] = "OtherTrigger"
-    name: str = ""
-    xml: str = ""
-
-
-Trigger: TypeAlias = (
-    LogonTrigger
-    | BootTrigger
-    | TimeTrigger
-    | CalendarTrigger
-    | EventTrigger
-    | IdleTrigger
-    | RegistrationTrigger
-    | SessionStateChangeTrigger
-    | OtherTrigger
-)
 
 
 @dataclass(frozen=True)
@@ -244,8 +61,9 @@ class Principal(Model):
 
 
 @dataclass(frozen=True)
-class Settings(_Durations):
-    """Settings of a task; Windows' defaults are in `task_xml.SETTINGS`. execution_time_limit 0: no limit."""
+class Settings(Timed):
+    """Settings of a task; Windows' defaults are in `task_schema.SETTINGS`. execution_time_limit 0: no
+    limit."""
 
     allow_start_on_demand: bool | None = None
     allow_hard_terminate: bool | None = None
@@ -292,8 +110,8 @@ class Task(Model):
 
     Attributes: path (``\\Name`` or ``\\Folder\\Name``; other spellings are normalised), actions, triggers
     (None: not declared; empty: on demand only), principal, settings, description, author, source, version,
-    date, uri, documentation, security_descriptor (SDDL), data, service (declared only: it must come up by
-    itself and stay up, so a definition that cannot do that is refused).
+    date, uri, documentation, security_descriptor (SDDL), data, schema_version (never compared), service
+    (declared only: it must come up by itself and stay up, so a definition that cannot do that is refused).
     """
 
     path: str
@@ -310,6 +128,7 @@ class Task(Model):
     documentation: str | None = None
     security_descriptor: str | None = None
     data: str | None = None
+    schema_version: str | None = None
     service: bool = False
 
     def __post_init__(self) -> None:

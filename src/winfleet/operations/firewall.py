@@ -23,7 +23,7 @@ from winfleet.facts import read
 from winfleet.facts.firewall import Firewall
 from winfleet.models import firewall as model
 from winfleet.models.answer import Difference
-from winfleet.models.firewall import Rule, rule_differences
+from winfleet.models.firewall_rule import FIELDS, Rule, rule_differences
 from winfleet.refusal import BoxError, Refused, box_operation
 
 __all__ = ["Rule", "absent", "rules"]
@@ -75,7 +75,7 @@ def rules(rules: Sequence[Rule], purge: bool = False) -> Iterator[Any]:
 
 
 def _described(rule: model.FirewallRule) -> list[Difference]:
-    return [Difference(name, show(rule, {}), None) for name, show in model.FIELDS]
+    return [Difference(name, show(rule, {}), None) for name, show in FIELDS]
 
 
 def _check_written(changed: Sequence[Rule]) -> None:

@@ -1,0 +1,194 @@
+"""Declared firewall rules, and where a rule on a box is not as declared."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from winfleet.models.answer import Difference, Model, ModelError
+from winfleet.models.file import normal_path
+from winfleet.models.firewall import ALL_PROFILES, OWN_PREFIX, Connection, FirewallRule
+from winfleet.models.networks import NetworkSet
+from winfleet.models.port_ranges import PortRange, merged
+
+Action = Literal["allow", "block"]
+PROTOCOLS = {"tcp": 6, "udp": 17, "icmpv4": 1, "icmpv6": 58, "any": None}
+
+
+@dataclass(frozen=True)
+class Rule(Model):
+    """A declared inbound rule.
+
+    Attributes: name (begins with ``ninfer-fleet-``: only such rules are ours), display_name, local_ports
+    ("8080", "7000-7010"; the word "any" alone), remote (networks; the word "any" alone), protocol ("tcp",
+    "udp", "any"), action, profiles, local (addresses), remote_ports, program (full path), interfaces
+    (aliases), description, group, enabled, acknowledge_open (must be True when ports, protocol or remote are
+    "any").
+    """
+
+    name: str
+    display_name: str
+    local_ports: tuple[str | int, ...]
+    remote: tuple[str, ...]
+    protocol: str = "tcp"
+    action: Action = "allow"
+    profiles: tuple[str, ...] = ("any",)
+    local: tuple[str, ...] = ("any",)
+    remote_ports: tuple[str | int, ...] = ("any",)
+    program: str | None = None
+    interfaces: tuple[str, ...] = ()
+    description: str = ""
+    group: str = ""
+    enabled: bool = True
+    acknowledge_open: bool = False
+
+    def faults(self) -> list[str]:
+        """Why this rule must not be applied; empty: nothing."""
+        found = []
+        if not self.name.lower().startswith(OWN_PREFIX):
+            found.append(
+                f"the name {self.name!r} must begin with {OWN_PREFIX!r}: rules of others are never changed"
+            )
+        if any(sign in self.name + self.display_name + self.description + self.group for sign in "|\r\n"):
+            found.append(f"rule {self.name!r}: names and descriptions cannot hold '|' or line ends")
+        if self.protocol.lower() not in PROTOCOLS:
+            found.append(f"rule {self.name!r}: unknown protocol {self.protocol!r}")
+        for profile in self.profiles:
+            if profile.lower() not in ALL_PROFILES | {"any"}:
+                found.append(f"rule {self.name!r}: unknown profile {profile!r}")
+        if not self.profiles:
+            found.append(f"rule {self.name!r}: no profile; say 'any' for all")
+        for label, entries in (("local_ports", self.local_ports), ("remote_ports", self.remote_ports)):
+            if not entries:
+                found.append(f"rule {self.name!r}: {label} is empty; say 'any' if that is meant")
+        for label, networks in (("local", self.local), ("remote", self.remote)):
+            if not networks:
+                found.append(f"rule {self.name!r}: {label} is empty; say 'any' if that is meant")
+        if found:
+            return found
+        try:
+            rule = self.rule()
+        except ModelError as error:
+            return [f"rule {self.name!r}: {error}"]
+        open_words = [
+            label
+            for label, is_open in (
+                ("protocol", rule.protocol is None),
+                ("local_ports", not rule.local_ports),
+                ("remote", rule.remote.is_any),
+            )
+            if is_open
+        ]
+        if self.action == "allow" and open_words and not self.acknowledge_open:
+            what = " and any ".join(open_words)
+            found.append(f"rule {self.name!r} allows any {what}; narrow it, or set acknowledge_open=True")
+        return found
+
+    def rule(self) -> FirewallRule:
+        """The rule as a store would hold it. Raises ModelError."""
+        profiles = frozenset(profile.lower() for profile in self.profiles)
+        return FirewallRule(
+            name=self.name,
+            display_name=self.display_name,
+            description=self.description,
+            group=self.group,
+            enabled=self.enabled,
+            action=self.action,
+            profiles=ALL_PROFILES if "any" in profiles else profiles,
+            protocol=PROTOCOLS[self.protocol.lower()],
+            local_ports=_ports(self.local_ports),
+            remote_ports=_ports(self.remote_ports),
+            local=NetworkSet.parse(self.local),
+            remote=NetworkSet.parse(self.remote),
+            program=self.program,
+            interfaces=frozenset(name.lower() for name in self.interfaces),
+        )
+
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of Set-BoxFirewallRule."""
+        words = {"any": "Any", "domain": "Domain", "private": "Private", "public": "Public"}
+        parameters: dict[str, Any] = {
+            "Name": self.name,
+            "DisplayName": self.display_name,
+            "Description": self.description,
+            "Group": self.group,
+            "Enabled": self.enabled,
+            "Direction": "Inbound",
+            "Action": self.action.capitalize(),
+            "Profile": [words[profile.lower()] for profile in self.profiles],
+            "Protocol": self.protocol.upper() if self.protocol.lower() != "any" else "Any",
+            "LocalPort": [_word(port) for port in self.local_ports],
+            "RemotePort": [_word(port) for port in self.remote_ports],
+            "LocalAddress": [_word(address) for address in self.local],
+            "RemoteAddress": [_word(address) for address in self.remote],
+        }
+        if self.program is not None:
+            parameters["Program"] = self.program
+        if self.interfaces:
+            parameters["InterfaceAlias"] = list(self.interfaces)
+        return parameters
+
+
+def _word(value: str | int) -> str:
+    return "Any" if str(value).lower() in {"any", "*"} else str(value)
+
+
+def _ports(entries: Sequence[str | int]) -> tuple[PortRange, ...]:
+    if any(_word(entry) == "Any" for entry in entries):
+        return ()
+    return merged(PortRange.parse(entry) for entry in entries)
+
+
+def rule_differences(
+    found: FirewallRule | None, declared: Rule, connections: Sequence[Connection] = ()
+) -> list[Difference]:
+    """Where the rule on the box is not as declared, by field name; everything when it is absent.
+
+    Interfaces are declared by alias and stored by GUID: connections translate.
+    """
+    wanted = declared.rule()
+    aliases = {one.guid.strip("{}").lower(): one.alias.lower() for one in connections if one.guid}
+    rows: list[tuple[str, str | None, str]] = [
+        (name, None if found is None else show(found, aliases), show(wanted, {})) for name, show in FIELDS
+    ]
+    return [Difference(name, before, after) for name, before, after in rows if before != after]
+
+
+def _interfaces(rule: FirewallRule, aliases: Mapping[str, str]) -> str:
+    names = {aliases.get(name.strip("{}"), name) for name in rule.interfaces}
+    return ", ".join(sorted(names)) or "any"
+
+
+def _port_text(ports: tuple[PortRange, ...], words: frozenset[str]) -> str:
+    return ", ".join([*(str(item) for item in ports), *sorted(words)]) or "any"
+
+
+def _protocol_text(number: int | None) -> str:
+    names = {value: name for name, value in PROTOCOLS.items()}
+    return names.get(number, str(number))
+
+
+# A field's text is its normal form, so equal meaning is equal text.
+FIELDS: tuple[tuple[str, Any], ...] = (
+    ("display_name", lambda rule, _: rule.display_name.strip()),
+    ("description", lambda rule, _: rule.description.strip()),
+    ("group", lambda rule, _: rule.group.strip()),
+    ("enabled", lambda rule, _: "true" if rule.enabled else "false"),
+    ("direction", lambda rule, _: rule.direction),
+    ("action", lambda rule, _: rule.action),
+    (
+        "profiles",
+        lambda rule, _: "any" if rule.profiles == ALL_PROFILES else ", ".join(sorted(rule.profiles)),
+    ),
+    ("protocol", lambda rule, _: _protocol_text(rule.protocol)),
+    ("local_ports", lambda rule, _: _port_text(rule.local_ports, rule.port_words)),
+    ("remote_ports", lambda rule, _: _port_text(rule.remote_ports, frozenset())),
+    ("local", lambda rule, _: str(rule.local)),
+    ("remote", lambda rule, _: str(rule.remote)),
+    ("program", lambda rule, _: normal_path(rule.program) if rule.program else "any"),
+    ("service", lambda rule, _: rule.service or "any"),
+    ("interfaces", _interfaces),
+    ("interface_types", lambda rule, _: ", ".join(sorted(rule.interface_types - {"all"})) or "any"),
+    ("conditions", lambda rule, _: ", ".join(sorted(rule.conditions)) or "none"),
+)
