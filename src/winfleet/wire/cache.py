@@ -17,6 +17,7 @@ VOLATILE = frozenset(
         "Get-BoxTask",
         "Test-BoxTask",
         "Get-BoxFilePart",
+        "Get-BoxGpu",
     }
 )
 """Commands whose answer changes by itself: one that was fetched ahead serves once, else a wait would never

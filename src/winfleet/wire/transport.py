@@ -46,7 +46,7 @@ class _OneConnection(HTTPAdapter):
 
 
 class BoxTransport(Transport):
-    """pywinrm's transport with the rules above. Attributes: offered_schemes (of the last 401), wait_s (for an answer)."""
+    """pywinrm's transport with the rules above. Attributes: offered_schemes (of the last 401), wait_s."""
 
     endpoint: str
     session: requests.Session | None
