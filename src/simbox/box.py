@@ -31,7 +31,9 @@ class Box:
         profile: what it was made of.
         drive_c: host folder of C:.
         store: persisted state. events: counted and logged happenings. filesystem: path translation.
-        windows: the services (scheduler, firewall, gpu, disk, acl, account, network, process, system).
+        windows: the services (scheduler, firewall, gpu, disk, acl, account, network, process, system, junction).
+        simulator_environment: SIMBOX_PORT and SIMBOX_TOKEN, which every process of a wine box must have; the
+            stand-ins reach this simulator by them. Empty while no simulator serves the box.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Box:
         fresh = not (self.directory / "state.json").exists()
         self.store = Store(self.directory / "state.json", seed.state(name, profile) if fresh else None)
         self.events = EventLog(self.directory / "events.jsonl")
+        self.simulator_environment: dict[str, str] = {}
         self.windows = Windows(self)
         if fresh:
             seed.drives(self)

@@ -14,6 +14,7 @@ from simbox.windows.errors import WindowsError
 from simbox.windows.firewall import Firewall
 from simbox.windows.gpu import Gpu
 from simbox.windows.junction import Junctions
+from simbox.windows.junction import Junctions
 from simbox.windows.network import Network
 from simbox.windows.process import Processes
 from simbox.windows.scheduler import Scheduler
@@ -49,6 +50,7 @@ class Windows:
         self.disk = Disks(box)
         self.firewall = Firewall(box)
         self.gpu = Gpu(box)
+        self.junction = Junctions(box)
         self.junction = Junctions(box)
         self.network = Network(box)
         self.process = Processes(box)

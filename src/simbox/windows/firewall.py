@@ -163,6 +163,13 @@ def rule_string(
     return "|".join(parts) + "|"
 
 
+def _list(value: Any) -> list[Any]:
+    """A parameter as PowerShell may pass it: null, one value, or several."""
+    if value is None:
+        return []
+    return list(value) if isinstance(value, (list, tuple)) else [value]
+
+
 class Firewall:
     """Rules and profiles in the store, all four rule stores."""
 
@@ -220,10 +227,10 @@ class Firewall:
         """
         data = rule_string(
             display_name=display_name, description=description or "", group=group or "", enabled=enabled,
-            direction=direction, action=action, profile=profile or (), protocol=protocol,
-            local_port=local_port or (), remote_port=remote_port or (), local_address=local_address or (),
-            remote_address=remote_address or (), program=program,
-            interface_guids=[self._interface(alias) for alias in interface_alias or ()],
+            direction=direction, action=action, profile=_list(profile), protocol=protocol,
+            local_port=_list(local_port), remote_port=_list(remote_port), local_address=_list(local_address),
+            remote_address=_list(remote_address), program=program,
+            interface_guids=[self._interface(alias) for alias in _list(interface_alias)],
         )  # fmt: skip
         return {"Created": self.write(name, data), "Data": data}
 

@@ -102,7 +102,27 @@ class Scheduler:
         """All task folders; one that was made for a task stays when the task is deleted."""
         return list(self._box.store.get("task_folders"))
 
+    def folder(self, path: str) -> str:
+        """The folder's path in its own case. Raises: WindowsError 0x80070002 when there is none."""
+        wanted = "\\" + path.strip("\\")
+        for known in ["\\", *self.folders()]:
+            if known.casefold() == wanted.casefold():
+                return known
+        raise _missing()
+
     # -- changing
+
+    def create_folder(self, path: str) -> str:
+        """Make a task folder and those above it. Raises: WindowsError 0x800700B7 when it exists."""
+        wanted = "\\" + path.strip("\\")
+        if wanted.casefold() in {known.casefold() for known in ["\\", *self.folders()]}:
+            raise com_error(
+                0x800700B7,
+                "Cannot create a file when that file already exists. (Exception from HRESULT: 0x800700B7)",
+            )
+        with self._box.store.change() as state:
+            self._make_folders(state, wanted + "\\x")
+        return wanted
 
     def validate(self, path: str, xml: str) -> dict[str, Any]:
         """TASK_VALIDATE_ONLY, as Test-BoxTask gives it."""
@@ -126,9 +146,7 @@ class Scheduler:
         text = task_xml.write(task)
         key = path.casefold()
         with self._box.store.change() as state:
-            for folder in self._folders_of(path):
-                if folder.casefold() not in {known.casefold() for known in state["task_folders"]}:
-                    state["task_folders"].append(folder)
+            self._make_folders(state, path)
             old = state["tasks"].get(key, {})
             state["tasks"][key] = {
                 "Path": old.get("Path", path),
@@ -256,9 +274,12 @@ class Scheduler:
         return "Ready" if record["Enabled"] else "Disabled"
 
     @staticmethod
-    def _folders_of(path: str) -> list[str]:
+    def _make_folders(state: dict[str, Any], path: str) -> None:
         parts = path.split("\\")[1:-1]
-        return ["\\" + "\\".join(parts[: index + 1]) for index in range(len(parts))]
+        for index in range(len(parts)):
+            folder = "\\" + "\\".join(parts[: index + 1])
+            if folder.casefold() not in {known.casefold() for known in state["task_folders"]}:
+                state["task_folders"].append(folder)
 
     @staticmethod
     def _triggers(task: Node) -> list[Node]:
