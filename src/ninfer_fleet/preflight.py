@@ -111,7 +111,7 @@ def gather(box: Settings) -> Found:
 def judge(box: Settings, found: Found) -> Verdict:
     """What the findings mean for the declared settings. Pure."""
     verdict = Verdict()
-    card = _card(box, found.gpu)
+    card = card_of(box, found.gpu)
     _judge_gpu(box, found.gpu, card, verdict)
     if card is not None:
         _judge_memory(box, found, card, verdict)
@@ -154,7 +154,8 @@ def memory_load(box: Settings) -> vram.Load:
     )
 
 
-def _card(box: Settings, gpu: GpuModel) -> GpuCard | None:
+def card_of(box: Settings, gpu: GpuModel) -> GpuCard | None:
+    """The card that the server uses: by CUDA index, for nvidia-smi may count in another order."""
     by_ordinal = [card for card in gpu.cards if card.cuda_ordinal == box.gpu.index]
     if by_ordinal:
         return by_ordinal[0]

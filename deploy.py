@@ -1,0 +1,32 @@
+"""Brings a box to the declared state: NInfer built for its card, served by a task, reachable over Tailscale
+only.
+
+    pyinfra inventory deploy.py --dry --diff      # what would change, exactly
+    pyinfra inventory deploy.py -y                # make it so; a second run changes nothing
+
+What is declared stands in group_data/ and the inventory; each value is checked by ninfer_fleet.settings.
+"""
+
+from pyinfra import host
+
+from ninfer_fleet import preflight, reads, settings
+from ninfer_fleet.operations import engine, model, serve
+from winfleet.operations import files, firewall, scheduled_task
+
+box = settings.declared(host)
+
+if box and preflight.passed(box):
+    files.directories(name="Folders", paths=reads.folders(box))
+    serve.private(name="Folders with prompts and secrets", box=box)
+
+    engine.released(name="Engine built for this card", box=box)
+    files.junction(name="Release in use", path=box.layout.current, target=reads.release_folder(box))
+    model.present(name="Model verified", box=box)
+
+    files.put(name="API key", files=serve.key_file(box))
+    serve.draft_depth(name="Draft depth", box=box)
+    serve.launcher(name="Launcher", box=box, template="templates/serve_task.bat.j2")
+
+    firewall.rules(name="Port open to Tailscale only", rules=[serve.firewall_rule(box)])
+    scheduled_task.present(name="Task that keeps the server running", tasks=[serve.task(box)])
+    serve.ready(name="Server answers", box=box)

@@ -1,0 +1,612 @@
+"""The server: its key, draft depth and launcher, its task, and that it really answers.
+
+What runs was started from files (launcher, key, release, model). It is started again when one of them is
+younger than the process, or when it does not answer as declared; never otherwise.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyinfra.api.hiddenvalue import HiddenValue
+
+from ninfer_fleet import launcher as launchers
+from ninfer_fleet import preflight, reads, vram
+from ninfer_fleet.settings import Settings
+from winfleet import diff
+from winfleet.calls import Call
+from winfleet.current import box as current_box
+from winfleet.current import run as current_run
+from winfleet.facts import prefetch, read
+from winfleet.facts.files import ChildItems, Files
+from winfleet.facts.gpu import Gpu
+from winfleet.facts.http import HttpGet
+from winfleet.facts.network import Listeners
+from winfleet.facts.process import Processes
+from winfleet.facts.scheduled_task import Tasks
+from winfleet.models import task as tasks
+from winfleet.models import task_trigger
+from winfleet.models.acl import Access
+from winfleet.models.file import FileState
+from winfleet.models.firewall import Rule
+from winfleet.models.http_answer import HttpAnswer
+from winfleet.models.process import Listener, Process
+from winfleet.operations import acl, files
+from winfleet.operations.files import SHOWN_BYTES, FileContent
+from winfleet.operations.waiting import say, step, until
+from winfleet.refusal import BoxError, Refused, box_operation
+
+HTTP_TIMEOUT_S = 3
+STOP_TIMEOUT_S = 30.0
+DRAIN_TIMEOUT_S = 60.0
+POLL_S = 0.5
+STOP_TEXT = b"ninfer-fleet: being restarted\r\n"
+_STOP_SHA256 = hashlib.sha256(STOP_TEXT).hexdigest()
+
+
+def account(box: Settings) -> str:
+    """Whose rights the server has. Raises Refused when nobody is declared."""
+    name = box.task.account or current_box().data.get("winrm_user")
+    if not name:
+        raise Refused("no account for the task. Remedy: declare task.account")
+    return str(name)
+
+
+def access(box: Settings) -> list[Access]:
+    """Who may use folders with prompts or secrets: SYSTEM, Administrators and the task's account, nobody
+    else."""
+    return [Access("SYSTEM"), Access("Administrators"), Access(account(box), "modify")]
+
+
+@box_operation()
+def private(box: Settings) -> Iterator[Any]:
+    """Folders with prompts or secrets, closed to everybody else."""
+    changes = [
+        list(acl.protected._inner(path=path, access=access(box))) for path in reads.private_folders(box)
+    ]
+    for calls in changes:
+        yield from calls
+
+
+def key_file(box: Settings) -> list[FileContent]:
+    """The API key as a file that only the server's account and administrators can read; none without a
+    key."""
+    key = box.key()
+    if key is None:
+        return []
+    readers = (Access("SYSTEM"), Access("Administrators"), Access(account(box), "read"))
+    secret = HiddenValue(f"{key.unmask()}\r\n".encode("ascii"))  # type: ignore[no-untyped-call]
+    return [FileContent(box.layout.key_file, secret, access=readers)]
+
+
+def firewall_rule(box: Settings) -> Rule:
+    """Allows the server's port from the declared networks, whatever category Windows gives to the
+    connection."""
+    return Rule(
+        name=box.network.rule_name,
+        display_name=f"NInfer (TCP {box.serve.port}, declared networks only)",
+        local_ports=(box.serve.port,),
+        remote=box.network.allowed,
+        description="Managed by ninfer-fleet",
+        group="ninfer-fleet",
+    )
+
+
+def task(box: Settings) -> tasks.Task:
+    """The task that starts the supervisor: at boot or logon, and each minute in case it died."""
+    declared = box.task
+    triggers: list[task_trigger.Trigger] = []
+    if "boot" in declared.start_at:
+        triggers.append(task_trigger.BootTrigger(id="boot", delay=declared.boot_delay_s))
+    if "logon" in declared.start_at:
+        triggers.append(task_trigger.LogonTrigger(id="logon", user=account(box)))
+    triggers.append(
+        task_trigger.TimeTrigger(
+            id="watchdog",
+            start_boundary=task_trigger.WATCHDOG_START,
+            # No duration: one of a day would silently end the watch.
+            repetition=task_trigger.Repetition(declared.watchdog_minutes * 60),
+        )
+    )
+    logon_type = None if declared.logon_type == "ServiceAccount" else declared.logon_type
+    run_level: tasks.RunLevel = "HighestAvailable" if declared.run_level == "highest" else "LeastPrivilege"
+    return tasks.Task(
+        path=declared.path,
+        # The .bat itself, not `cmd /c start`: the action must live as long as the server.
+        actions=(tasks.Exec(box.layout.launcher, working_directory=box.layout.root),),
+        triggers=tuple(triggers),
+        principal=tasks.Principal(
+            user=account(box),
+            logon_type=logon_type,
+            # Windows ignores it for its own accounts.
+            run_level=run_level if logon_type is not None else None,
+        ),
+        settings=tasks.Settings(
+            enabled=True,
+            allow_start_on_demand=True,
+            allow_hard_terminate=True,
+            multiple_instances="IgnoreNew",
+            disallow_start_if_on_batteries=False,
+            stop_if_going_on_batteries=False,
+            execution_time_limit=0,
+            priority=declared.priority,
+            # For launch failures only: Windows does not restart what crashed.
+            restart_interval=60,
+            restart_count=3,
+            start_when_available=True,
+        ),
+        description="Keeps ninfer-serve running. Managed by ninfer-fleet.",
+        service=True,
+    )
+
+
+@box_operation()
+def draft_depth(box: Settings) -> Iterator[Any]:
+    """The file with the draft depth: the declared one, or one that a controller may have set meanwhile."""
+    if box.serve.spec is None:
+        current_box().noop("no speculation is declared")
+        return
+    path = box.layout.draft_file
+    found = read(Files, **reads.draft_files(box))[path]
+    allowed = {str(depth) for depth in (box.serve.draft_tokens, *box.serve.controller_draft_tokens)}
+    text = (found.content or b"").decode("ascii", "replace").strip()
+    if found.kind == "file" and text in allowed:
+        current_box().noop(f"draft depth is {text}")
+        return
+    yield from files.put._inner(files=[FileContent(path, f"{box.serve.draft_tokens}\r\n".encode("ascii"))])
+
+
+@box_operation()
+def launcher(box: Settings, template: str) -> Iterator[Any]:
+    """serve_task.bat from its template.
+
+    Args:
+        box: what is declared. template: path of the template, relative to the deploy's directory.
+
+    A supervisor that is running it is stopped first: cmd.exe goes on reading a batch file at its old offset,
+    so a file replaced under it would be executed from somewhere in the middle.
+    """
+    path = Path(current_run().cwd or ".") / template
+    if not path.is_file():
+        raise Refused(f"no template {path}")
+    wanted = FileContent(box.layout.launcher, launchers.render(box, path))
+    # All of it before the first yield: the plan runs no further, and shows no diff that comes later.
+    changes = list(files.put._inner(files=[wanted]))
+    if not changes:
+        return
+    state = read(Tasks, paths=[box.task.path])[tasks.task_path(box.task.path)]
+    if state.running:
+        yield from _stop(box, read(Processes, names=[reads.PROGRAM]))
+    yield from changes
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at the server."""
+
+    processes: list[Process]
+    listeners: list[Listener]
+    task_running: bool
+    files: dict[str, FileState]
+    health: HttpAnswer
+    without_key: HttpAnswer
+    with_key: HttpAnswer
+    declared: Settings = field(repr=False)
+
+    def faults(self) -> list[str]:
+        """Why the server is not as declared; empty: it is."""
+        if not self.processes:
+            return ["ninfer-serve is not running"]
+        found = [
+            f"{path.rpartition(chr(92))[2]} was changed after the server had started"
+            for path in started_from(self.declared)
+            if self._younger(path)
+        ]
+        if self.files[self.declared.layout.stop_flag].exists:
+            found.append("the stop flag is set")
+        if not self.task_running:
+            found.append(f"it does not run under the task {self.declared.task.path}")
+        port = self.declared.serve.port
+        ids = {process.process_id for process in self.processes}
+        if not any(one.port == port and one.process_id in ids for one in self.listeners):
+            found.append(f"it does not listen on port {port}")
+            return found
+        return found + self.answers_wrong()
+
+    def _younger(self, path: str) -> bool:
+        written = self.files[path].last_write_time_utc
+        return written is not None and any(
+            process.creation_time_utc is not None and process.creation_time_utc < written
+            for process in self.processes
+        )
+
+    def answers_wrong(self) -> list[str]:
+        """What /health and /v1/models say that is not declared."""
+        serve = self.declared.serve
+        if self.health.status != 200:
+            return [f"/health: {self.health} instead of 200"]
+        found = []
+        if serve.api_key is not None and self.without_key.status != 401:
+            found.append(f"/v1/models without the key: {self.without_key} instead of 401")
+        if self.with_key.status != 200:
+            return [*found, f"/v1/models with the key: {self.with_key} instead of 200"]
+        return found + self._model_wrong()
+
+    def _model_wrong(self) -> list[str]:
+        try:
+            models = {str(one["id"]): one for one in self.with_key.json()["data"]}
+        except (ValueError, KeyError, TypeError):
+            return ["/v1/models answers no model list"]
+        wanted = self.declared.served_model_id
+        if wanted not in models:
+            return [f"/v1/models: {', '.join(models) or 'nothing'} instead of {wanted}"]
+        context = models[wanted].get("context_window")
+        if context not in (None, self.declared.serve.max_context):
+            return [f"context window: {context} instead of {self.declared.serve.max_context}"]
+        return []
+
+
+def started_from(box: Settings) -> list[str]:
+    """Files whose change asks for a restart: what the supervisor reads or runs at a start."""
+    key = [box.layout.key_file] if box.serve.api_key is not None else []
+    return [box.layout.launcher, *key, box.layout.current, reads.stamp_path(box)]
+
+
+def look(box: Settings) -> Look:
+    """Look at the server in one request. Raises FactUnreadable."""
+    url = f"http://{probe_address(box)}:{box.serve.port}"
+    key = box.layout.key_file if box.serve.api_key is not None else None
+    paths = [*started_from(box), box.layout.stop_flag]
+    health: dict[str, Any] = {"url": f"{url}/health", "timeout_s": HTTP_TIMEOUT_S}
+    without_key: dict[str, Any] = {"url": f"{url}/v1/models", "timeout_s": HTTP_TIMEOUT_S}
+    with_key = {**without_key, "bearer_file": key}
+    prefetch(
+        [
+            Processes.call([reads.PROGRAM]),
+            Listeners.call([box.serve.port]),
+            Tasks.call([box.task.path]),
+            Files.call(paths),
+            HttpGet.call(**health),
+            HttpGet.call(**without_key),
+            *([HttpGet.call(**with_key)] if key else []),
+        ]
+    )
+    plain = read(HttpGet, **without_key)
+    return Look(
+        processes=_ours(box, read(Processes, names=[reads.PROGRAM])),
+        listeners=read(Listeners, ports=[box.serve.port]),
+        task_running=read(Tasks, paths=[box.task.path])[tasks.task_path(box.task.path)].running,
+        files=read(Files, paths=paths),
+        health=read(HttpGet, **health),
+        without_key=plain,
+        with_key=read(HttpGet, **with_key) if key else plain,
+        declared=box,
+    )
+
+
+def probe_address(box: Settings) -> str:
+    """Where the box itself reaches its server."""
+    return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(box.serve.host, box.serve.host)
+
+
+@box_operation()
+def ready(box: Settings) -> Iterator[Any]:
+    """The server runs under its task, was started from what is declared now, and answers.
+
+    That is: /health 200, /v1/models 401 without the key and 200 with it, the declared model and context.
+    Otherwise it is started, or stopped and started; afterwards it must be another process, or the box fails
+    with the end of its log.
+    """
+    before = look(box)
+    faults = before.faults()
+    if not faults:
+        current_box().noop(f"ninfer-serve answers as declared (process {before.processes[0].process_id})")
+        return
+    verb = "restart" if before.processes else "start"
+    diff.show(f"Will {verb} {diff.bold('ninfer-serve')}", [f"because {fault}" for fault in faults], faults[0])
+    if before.processes or before.task_running:
+        yield from _stop(box, before.processes)
+    if before.files[box.layout.stop_flag].exists or before.processes or before.task_running:
+        yield Call("Remove-BoxItem", Path=[box.layout.stop_flag])
+    yield step("memory to be free", lambda: _await_memory(box))
+    yield Call("Start-BoxTask", TaskPath=box.task.path)
+    yield step("server to answer", lambda: _await_ready(box, before.processes))
+
+
+def _ours(box: Settings, processes: list[Process]) -> list[Process]:
+    return [process for process in processes if preflight.ours(box, process.executable_path)]
+
+
+def _stop(box: Settings, processes: list[Process]) -> Iterator[Any]:
+    """Flag first, so that neither the supervisor nor the watchdog starts it again; then the supervisor, then
+    the server."""
+    yield Call(
+        "Set-BoxFile",
+        payload=STOP_TEXT,
+        Path=box.layout.stop_flag,
+        Sha256=_STOP_SHA256,
+        Encoding="none",
+    )
+    yield Call("Stop-BoxTask", TaskPath=box.task.path)
+    # Windows ends the task's first process only, and a server that was being started meanwhile has another
+    # id.
+    yield step("server to end", lambda: _await_gone(box))
+
+
+def _await_gone(box: Settings) -> None:
+    def gone() -> bool | None:
+        left = _ours(box, read(Processes, names=[reads.PROGRAM]))
+        for process in left:
+            _send(
+                Call(
+                    "Stop-BoxProcess",
+                    ProcessId=process.process_id,
+                    CreationTimeUtc=process.creation_time_utc,
+                )
+            )
+        running = read(Tasks, paths=[box.task.path])[tasks.task_path(box.task.path)].running
+        return True if not left and not running else None
+
+    if until(gone, STOP_TIMEOUT_S, POLL_S) is None:
+        raise BoxError(
+            f"ninfer-serve or its supervisor still runs {STOP_TIMEOUT_S:.0f} s after it was "
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f""
+            f"stopped. Remedy: look at the "
+            "box; it was not started again"
+        )
+
+
+def _send(call: Call) -> None:
+    done, output = current_box().run_shell_command(call, print_output=False, print_input=False)
+    if not done:
+        raise BoxError(f"{call.command}: {output.stderr or output.stdout}")
+
+
+def _await_memory(box: Settings) -> None:
+    """Starting before the driver has taken back the old server's memory hangs the new one or gives it a tiny
+    pool."""
+    needed = vram.plan(preflight.memory_load(box), 0, box.gpu.memory_mib * vram.MIB).needed_to_start_bytes
+
+    def enough() -> bool | None:
+        free = preflight.card_of(box, read(Gpu))
+        if free is None or free.memory_free_mib is None:
+            return True
+        return True if free.memory_free_mib * vram.MIB >= needed else None
+
+    if until(enough, DRAIN_TIMEOUT_S, POLL_S) is None:
+        raise BoxError(
+            f"less than {needed / vram.GIB:.1f} GiB of video memory are free {DRAIN_TIMEOUT_S:.0f} "
+            f"s after the server "
+            "ended; it was not started. Remedy: see what holds it (nvidia-smi), then run again"
+        )
+
+
+def _await_ready(box: Settings, before: list[Process]) -> None:
+    last: list[str] = []
+
+    def answers() -> Look | None:
+        nonlocal last
+        now = look(box)
+        last = now.faults()
+        if any(process.same_as(old) for process in now.processes for old in before):
+            last = ["the old process is still there"]
+        return None if last else now
+
+    found = until(answers, float(box.task.ready_timeout_s), POLL_S)
+    if found is not None:
+        say(f"ninfer-serve answers as declared (process {found.processes[0].process_id})")
+        return
+    lines = [
+        f"ninfer-serve is not ready {box.task.ready_timeout_s} s after its start: {'; '.join(last)}",
+        *(f"  | {line}" for line in _log_end(box)),
+        f"Remedy: read the logs in {box.layout.logs} on the box, exits.log first",
+    ]
+    raise BoxError("\n".join(lines))
+
+
+def _log_end(box: Settings) -> list[str]:
+    """The last lines of exits.log and of the newest log of a start."""
+    listing = read(ChildItems, path=box.layout.logs)
+    starts = [item for item in listing.items if item.name.startswith("serve-")]
+    newest = max(starts, key=lambda item: item.last_write_time_utc or "", default=None)
+    paths = [f"{box.layout.logs}\\exits.log", *([f"{box.layout.logs}\\{newest.name}"] if newest else [])]
+    states = read(Files, paths=paths, max_content_bytes=SHOWN_BYTES)
+    lines: list[str] = []
+    for path in paths:
+        # Written in the console's code page, which may be any.
+        text = (states[path].content or b"").decode("ascii", "replace")
+        lines += [f"{path.rpartition(chr(92))[2]}: {line}" for line in text.splitlines()[-6:]]
+    return lines
