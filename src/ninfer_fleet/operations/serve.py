@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,31 +15,27 @@ from pyinfra.api.hiddenvalue import HiddenValue
 
 from ninfer_fleet import launcher as launchers
 from ninfer_fleet import preflight, reads, vram
+from ninfer_fleet.serving import Look, look, ours
 from ninfer_fleet.settings import Settings
 from winfleet import diff
 from winfleet.calls import Call
 from winfleet.current import box as current_box
 from winfleet.current import run as current_run
-from winfleet.facts import prefetch, read
+from winfleet.facts import read
 from winfleet.facts.files import ChildItems, Files
 from winfleet.facts.gpu import Gpu
-from winfleet.facts.http import HttpGet
-from winfleet.facts.network import Listeners
 from winfleet.facts.process import Processes
 from winfleet.facts.scheduled_task import Tasks
 from winfleet.models import task as tasks
 from winfleet.models import task_trigger
 from winfleet.models.acl import Access
-from winfleet.models.file import FileState
-from winfleet.models.firewall import Rule
-from winfleet.models.http_answer import HttpAnswer
-from winfleet.models.process import Listener, Process
+from winfleet.models.firewall_rule import Rule
+from winfleet.models.process import Process
 from winfleet.operations import acl, files
 from winfleet.operations.files import SHOWN_BYTES, FileContent
 from winfleet.operations.waiting import say, step, until
 from winfleet.refusal import BoxError, Refused, box_operation
 
-HTTP_TIMEOUT_S = 3
 STOP_TIMEOUT_S = 30.0
 DRAIN_TIMEOUT_S = 60.0
 POLL_S = 0.5
@@ -184,115 +179,6 @@ def launcher(box: Settings, template: str) -> Iterator[Any]:
     yield from changes
 
 
-@dataclass(frozen=True)
-class Look:
-    """One look at the server."""
-
-    processes: list[Process]
-    listeners: list[Listener]
-    task_running: bool
-    files: dict[str, FileState]
-    health: HttpAnswer
-    without_key: HttpAnswer
-    with_key: HttpAnswer
-    declared: Settings = field(repr=False)
-
-    def faults(self) -> list[str]:
-        """Why the server is not as declared; empty: it is."""
-        if not self.processes:
-            return ["ninfer-serve is not running"]
-        found = [
-            f"{path.rpartition(chr(92))[2]} was changed after the server had started"
-            for path in started_from(self.declared)
-            if self._younger(path)
-        ]
-        if self.files[self.declared.layout.stop_flag].exists:
-            found.append("the stop flag is set")
-        if not self.task_running:
-            found.append(f"it does not run under the task {self.declared.task.path}")
-        port = self.declared.serve.port
-        ids = {process.process_id for process in self.processes}
-        if not any(one.port == port and one.process_id in ids for one in self.listeners):
-            found.append(f"it does not listen on port {port}")
-            return found
-        return found + self.answers_wrong()
-
-    def _younger(self, path: str) -> bool:
-        written = self.files[path].last_write_time_utc
-        return written is not None and any(
-            process.creation_time_utc is not None and process.creation_time_utc < written
-            for process in self.processes
-        )
-
-    def answers_wrong(self) -> list[str]:
-        """What /health and /v1/models say that is not declared."""
-        serve = self.declared.serve
-        if self.health.status != 200:
-            return [f"/health: {self.health} instead of 200"]
-        found = []
-        if serve.api_key is not None and self.without_key.status != 401:
-            found.append(f"/v1/models without the key: {self.without_key} instead of 401")
-        if self.with_key.status != 200:
-            return [*found, f"/v1/models with the key: {self.with_key} instead of 200"]
-        return found + self._model_wrong()
-
-    def _model_wrong(self) -> list[str]:
-        try:
-            models = {str(one["id"]): one for one in self.with_key.json()["data"]}
-        except (ValueError, KeyError, TypeError):
-            return ["/v1/models answers no model list"]
-        wanted = self.declared.served_model_id
-        if wanted not in models:
-            return [f"/v1/models: {', '.join(models) or 'nothing'} instead of {wanted}"]
-        context = models[wanted].get("context_window")
-        if context not in (None, self.declared.serve.max_context):
-            return [f"context window: {context} instead of {self.declared.serve.max_context}"]
-        return []
-
-
-def started_from(box: Settings) -> list[str]:
-    """Files whose change asks for a restart: what the supervisor reads or runs at a start."""
-    key = [box.layout.key_file] if box.serve.api_key is not None else []
-    return [box.layout.launcher, *key, box.layout.current, reads.stamp_path(box)]
-
-
-def look(box: Settings) -> Look:
-    """Look at the server in one request. Raises FactUnreadable."""
-    url = f"http://{probe_address(box)}:{box.serve.port}"
-    key = box.layout.key_file if box.serve.api_key is not None else None
-    paths = [*started_from(box), box.layout.stop_flag]
-    health: dict[str, Any] = {"url": f"{url}/health", "timeout_s": HTTP_TIMEOUT_S}
-    without_key: dict[str, Any] = {"url": f"{url}/v1/models", "timeout_s": HTTP_TIMEOUT_S}
-    with_key = {**without_key, "bearer_file": key}
-    prefetch(
-        [
-            Processes.call([reads.PROGRAM]),
-            Listeners.call([box.serve.port]),
-            Tasks.call([box.task.path]),
-            Files.call(paths),
-            HttpGet.call(**health),
-            HttpGet.call(**without_key),
-            *([HttpGet.call(**with_key)] if key else []),
-        ]
-    )
-    plain = read(HttpGet, **without_key)
-    return Look(
-        processes=_ours(box, read(Processes, names=[reads.PROGRAM])),
-        listeners=read(Listeners, ports=[box.serve.port]),
-        task_running=read(Tasks, paths=[box.task.path])[tasks.task_path(box.task.path)].running,
-        files=read(Files, paths=paths),
-        health=read(HttpGet, **health),
-        without_key=plain,
-        with_key=read(HttpGet, **with_key) if key else plain,
-        declared=box,
-    )
-
-
-def probe_address(box: Settings) -> str:
-    """Where the box itself reaches its server."""
-    return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(box.serve.host, box.serve.host)
-
-
 @box_operation()
 def ready(box: Settings) -> Iterator[Any]:
     """The server runs under its task, was started from what is declared now, and answers.
@@ -317,10 +203,6 @@ def ready(box: Settings) -> Iterator[Any]:
     yield step("server to answer", lambda: _await_ready(box, before.processes))
 
 
-def _ours(box: Settings, processes: list[Process]) -> list[Process]:
-    return [process for process in processes if preflight.ours(box, process.executable_path)]
-
-
 def _stop(box: Settings, processes: list[Process]) -> Iterator[Any]:
     """Flag first, so that neither the supervisor nor the watchdog starts it again; then the supervisor, then
     the server."""
@@ -339,7 +221,7 @@ def _stop(box: Settings, processes: list[Process]) -> Iterator[Any]:
 
 def _await_gone(box: Settings) -> None:
     def gone() -> bool | None:
-        left = _ours(box, read(Processes, names=[reads.PROGRAM]))
+        left = ours(box, read(Processes, names=[reads.PROGRAM]))
         for process in left:
             _send(
                 Call(
@@ -354,196 +236,6 @@ def _await_gone(box: Settings) -> None:
     if until(gone, STOP_TIMEOUT_S, POLL_S) is None:
         raise BoxError(
             f"ninfer-serve or its supervisor still runs {STOP_TIMEOUT_S:.0f} s after it was "
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
-            f""
             f"stopped. Remedy: look at the "
             "box; it was not started again"
         )

@@ -1,0 +1,135 @@
+"""One look at the server of a box: is it the declared one, and does it answer?"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from ninfer_fleet import preflight, reads
+from ninfer_fleet.settings import Settings
+from winfleet.facts import prefetch, read
+from winfleet.facts.files import Files
+from winfleet.facts.http import HttpGet
+from winfleet.facts.network import Listeners
+from winfleet.facts.process import Processes
+from winfleet.facts.scheduled_task import Tasks
+from winfleet.models import task as tasks
+from winfleet.models.file import FileState
+from winfleet.models.http_answer import HttpAnswer
+from winfleet.models.process import Listener, Process
+
+HTTP_TIMEOUT_S = 3
+
+
+@dataclass(frozen=True)
+class Look:
+    """One look at the server."""
+
+    processes: list[Process]
+    listeners: list[Listener]
+    task_running: bool
+    files: dict[str, FileState]
+    health: HttpAnswer
+    without_key: HttpAnswer
+    with_key: HttpAnswer
+    declared: Settings = field(repr=False)
+
+    def faults(self) -> list[str]:
+        """Why the server is not as declared; empty: it is."""
+        if not self.processes:
+            return ["ninfer-serve is not running"]
+        found = [
+            f"{path.rpartition(chr(92))[2]} was changed after the server had started"
+            for path in started_from(self.declared)
+            if self._younger(path)
+        ]
+        if self.files[self.declared.layout.stop_flag].exists:
+            found.append("the stop flag is set")
+        if not self.task_running:
+            found.append(f"it does not run under the task {self.declared.task.path}")
+        port = self.declared.serve.port
+        ids = {process.process_id for process in self.processes}
+        if not any(one.port == port and one.process_id in ids for one in self.listeners):
+            found.append(f"it does not listen on port {port}")
+            return found
+        return found + self.answers_wrong()
+
+    def _younger(self, path: str) -> bool:
+        written = self.files[path].last_write_time_utc
+        return written is not None and any(
+            process.creation_time_utc is not None and process.creation_time_utc < written
+            for process in self.processes
+        )
+
+    def answers_wrong(self) -> list[str]:
+        """What /health and /v1/models say that is not declared."""
+        serve = self.declared.serve
+        if self.health.status != 200:
+            return [f"/health: {self.health} instead of 200"]
+        found = []
+        if serve.api_key is not None and self.without_key.status != 401:
+            found.append(f"/v1/models without the key: {self.without_key} instead of 401")
+        if self.with_key.status != 200:
+            return [*found, f"/v1/models with the key: {self.with_key} instead of 200"]
+        return found + self._model_wrong()
+
+    def _model_wrong(self) -> list[str]:
+        try:
+            models = {str(one["id"]): one for one in self.with_key.json()["data"]}
+        except (ValueError, KeyError, TypeError):
+            return ["/v1/models answers no model list"]
+        wanted = self.declared.served_model_id
+        if wanted not in models:
+            return [f"/v1/models: {', '.join(models) or 'nothing'} instead of {wanted}"]
+        context = models[wanted].get("context_window")
+        if context not in (None, self.declared.serve.max_context):
+            return [f"context window: {context} instead of {self.declared.serve.max_context}"]
+        return []
+
+
+def started_from(box: Settings) -> list[str]:
+    """Files whose change asks for a restart: what the supervisor reads or runs at a start."""
+    key = [box.layout.key_file] if box.serve.api_key is not None else []
+    return [box.layout.launcher, *key, box.layout.current, reads.stamp_path(box)]
+
+
+def look(box: Settings) -> Look:
+    """Look at the server in one request. Raises FactUnreadable."""
+    url = f"http://{probe_address(box)}:{box.serve.port}"
+    key = box.layout.key_file if box.serve.api_key is not None else None
+    paths = [*started_from(box), box.layout.stop_flag]
+    health: dict[str, Any] = {"url": f"{url}/health", "timeout_s": HTTP_TIMEOUT_S}
+    without_key: dict[str, Any] = {"url": f"{url}/v1/models", "timeout_s": HTTP_TIMEOUT_S}
+    with_key = {**without_key, "bearer_file": key}
+    prefetch(
+        [
+            Processes.call([reads.PROGRAM]),
+            Listeners.call([box.serve.port]),
+            Tasks.call([box.task.path]),
+            Files.call(paths),
+            HttpGet.call(**health),
+            HttpGet.call(**without_key),
+            *([HttpGet.call(**with_key)] if key else []),
+        ]
+    )
+    plain = read(HttpGet, **without_key)
+    return Look(
+        processes=ours(box, read(Processes, names=[reads.PROGRAM])),
+        listeners=read(Listeners, ports=[box.serve.port]),
+        task_running=read(Tasks, paths=[box.task.path])[tasks.task_path(box.task.path)].running,
+        files=read(Files, paths=paths),
+        health=read(HttpGet, **health),
+        without_key=plain,
+        with_key=read(HttpGet, **with_key) if key else plain,
+        declared=box,
+    )
+
+
+def probe_address(box: Settings) -> str:
+    """Where the box itself reaches its server."""
+    return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(box.serve.host, box.serve.host)
+
+
+def ours(box: Settings, processes: list[Process]) -> list[Process]:
+    """Those of the processes that are a server of this deployment."""
+    return [process for process in processes if preflight.ours(box, process.executable_path)]
