@@ -30,6 +30,15 @@ class Output:
     exit_code: int | None
 
 
+@dataclass
+class _Input:
+    """Data on its way to the process."""
+
+    data: bytes
+    end: bool
+    broken: bool = False
+
+
 class Command:
     """A running command and its buffers.
 
@@ -51,7 +60,7 @@ class Command:
         self._waiting_bytes = 0
         self._exit_code: int | None = None
         self._aborted = False
-        self._input: tuple[bytes, bool] | None = None
+        self._input: _Input | None = None
         self._input_broken = False
         self._writer: threading.Thread | None = None
         self._pump = threading.Thread(target=self._pump_output, name=f"output-{command_id}", daemon=True)
@@ -94,16 +103,22 @@ class Command:
         with self._changed:
             if not self._changed.wait_for(self._input_free, timeout_s):
                 raise refusal(BUSY)
-            self._raise_if_closed()
+            if self._aborted:
+                raise refusal(ABORTED)
+            if self._input_broken or self._exit_code is not None:
+                raise refusal(BROKEN_PIPE)
             if self._writer is None:
                 name = f"input-{self.command_id}"
                 self._writer = threading.Thread(target=self._pump_input, name=name, daemon=True)
                 self._writer.start()
-            self._input = (data, end)
+            sent = self._input = _Input(data, end)
             self._changed.notify_all()
             if not self._changed.wait_for(self._input_free, timeout_s):
                 raise refusal(OPERATION_TIMED_OUT)
-            self._raise_if_closed()
+            if sent.broken:
+                raise refusal(BROKEN_PIPE)
+            if self._input is sent:
+                raise refusal(ABORTED)
 
     def signal(self, ctrl_c: bool) -> None:
         """Deliver Ctrl+C or Ctrl+Break."""
@@ -139,12 +154,6 @@ class Command:
         self._changed.notify_all()
         return taken
 
-    def _raise_if_closed(self) -> None:
-        if self._aborted:
-            raise refusal(ABORTED)
-        if self._input_broken or self._exit_code is not None:
-            raise refusal(BROKEN_PIPE)
-
     def _input_free(self) -> bool:
         return self._input is None or self._aborted
 
@@ -172,12 +181,13 @@ class Command:
                 self._changed.wait_for(lambda: self._input is not None or self._aborted)
                 if self._aborted or self._input is None:
                     return
-                data, end = self._input
+                taken = self._input
             broken = True
             with contextlib.suppress(OSError):
-                self._process.write_stdin(data, end)
+                self._process.write_stdin(taken.data, taken.end)
                 broken = False
             with self._changed:
+                taken.broken = broken
                 self._input = None
                 self._input_broken = self._input_broken or broken
                 self._changed.notify_all()

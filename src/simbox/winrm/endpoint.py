@@ -212,6 +212,7 @@ class _Running:
         limit = self._limits.max_envelope_size_kb * 1024
         body, sealed = request.body, sealing.is_sealed(request.headers.get("content-type", ""))
         if len(body) > limit + (_SEAL_OVERHEAD if sealed else 0):
+            # Refused before it is opened, so the client's sealing stream is ahead of ours afterwards.
             return HttpResponse(413)
         if sealed:
             try:
