@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+import dataclasses
+import logging
+from pathlib import Path
+from typing import Any
+
+import pytest
+from windows_fleet import Fleet, WindowsBox
+
+from winfleet.models.task import Exec, Principal, Settings, Task
+from winfleet.models.task_parse import parse_task
+from winfleet.models.task_render import render_task
+from winfleet.models.task_trigger import LogonTrigger, OtherTrigger, Repetition, TimeTrigger
+from winfleet.operations import scheduled_task
+
+PATH = r"\NInferServe"
+USER = "Administrator"
+
+
+@pytest.fixture
+def fleet(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Fleet:
+    caplog.set_level(logging.INFO, logger="pyinfra")
+    return Fleet(tmp_path, "gpu01")
+
+
+def box(fleet: Fleet) -> WindowsBox:
+    return fleet.boxes["gpu01"]
+
+
+def serve_task(**changes: Any) -> Task:
+    task = Task(
+        PATH,
+        actions=(Exec(r"C:\ninfer\serve_task.bat", working_directory=r"C:\ninfer"),),
+        triggers=(
+            LogonTrigger(id="logon", user=USER),
+            TimeTrigger(id="watchdog", start_boundary="2020-01-01T00:00:00", repetition=Repetition("PT1M")),
+        ),
+        principal=Principal(user=USER, logon_type="InteractiveToken", run_level="HighestAvailable"),
+        settings=Settings(
+            multiple_instances="IgnoreNew",
+            disallow_start_if_on_batteries=False,
+            stop_if_going_on_batteries=False,
+            execution_time_limit=0,
+            priority=4,
+            restart_interval="PT1M",
+            restart_count=3,
+            enabled=True,
+        ),
+        description="Serves NInfer",
+        author="ninfer-fleet",
+        service=True,
+    )
+    return task.replaced(**changes)
+
+
+def register(fleet: Fleet, task: Task) -> None:
+    """By hand, as somebody at the box would."""
+    box(fleet).sim.windows.scheduler.register(task.path, render_task(task))
+
+
+def observed(fleet: Fleet) -> Task:
+    return parse_task(PATH, box(fleet).sim.windows.scheduler.get(PATH)["Xml"])
+
+
+def test_present_registers_once_and_settles(fleet: Fleet, caplog: pytest.LogCaptureFixture) -> None:
+    assert fleet.plan(scheduled_task.present, tasks=[serve_task()]).changed == {"gpu01"}
+    assert "Will create task \\NInferServe" in caplog.text
+    assert "+ settings.execution_time_limit: 0 s (PT0S)" in caplog.text
+    assert box(fleet).changes() == []
+    outcome = fleet.apply(scheduled_task.present, check=True, tasks=[serve_task()])
+    assert (outcome.changed, outcome.failed) == ({"gpu01"}, set())
+    assert box(fleet).changes() == ["Register-BoxTask"]
+    assert fleet.apply(scheduled_task.present, tasks=[serve_task()]).changed == set()
+    assert fleet.plan(scheduled_task.present, tasks=[serve_task()]).changed == set()
+    assert box(fleet).changes() == ["Register-BoxTask"]
+
+
+DRIFTS: list[tuple[str, dict[str, Any]]] = [
+    ("description", {"description": "edited by hand"}),
+    ("author", {"author": "somebody"}),
+    ("actions[0].command", {"actions": (Exec(r"C:\old\serve.bat", working_directory=r"C:\ninfer"),)}),
+    ("actions[0].arguments", {"actions": (Exec(r"C:\ninfer\serve_task.bat", "x", r"C:\ninfer"),)}),
+    ("actions[0].working_directory", {"actions": (Exec(r"C:\ninfer\serve_task.bat"),)}),
+    ("actions[1]", {"actions": (*serve_task().actions, Exec(r"C:\x.exe"))}),  # type: ignore[misc]
+    ("principal.run_level", {"principal": Principal(USER, None, "InteractiveToken", "LeastPrivilege")}),
+    ("principal.logon_type", {"principal": Principal(USER, None, "S4U", "HighestAvailable")}),
+    ("principal.user", {"principal": Principal("SYSTEM", None, None, "HighestAvailable")}),
+    ("triggers[watchdog]", {"triggers": (LogonTrigger(id="logon", user=USER),)}),
+    (
+        "triggers[watchdog].repetition.interval",
+        {"triggers": (LogonTrigger(id="logon", user=USER), TimeTrigger(
+            id="watchdog", start_boundary="2020-01-01T00:00:00", repetition=Repetition(300)))},
+    ),
+    (
+        "triggers[watchdog].repetition.duration",
+        {"triggers": (LogonTrigger(id="logon", user=USER), TimeTrigger(
+            id="watchdog", start_boundary="2020-01-01T00:00:00", repetition=Repetition(60, 86400)))},
+    ),
+    (
+        "triggers[watchdog].start_boundary",
+        {"triggers": (LogonTrigger(id="logon", user=USER), TimeTrigger(
+            id="watchdog", start_boundary="2021-01-01T00:00:00", repetition=Repetition(60)))},
+    ),
+    (
+        "triggers[watchdog].enabled",
+        {"triggers": (LogonTrigger(id="logon", user=USER), TimeTrigger(
+            id="watchdog", enabled=False, start_boundary="2020-01-01T00:00:00", repetition=Repetition(60)))},
+    ),
+    (
+        "triggers[logon].user",
+        {"triggers": (LogonTrigger(id="logon", any_user=True), serve_task().triggers[1])},  # type: ignore[index]
+    ),
+    (
+        "triggers[logon].delay",
+        {"triggers": (LogonTrigger(id="logon", user=USER, delay=30), serve_task().triggers[1])},  # type: ignore[index]
+    ),
+]  # fmt: skip
+for _name, _value in (
+    ("multiple_instances", "Parallel"),
+    ("disallow_start_if_on_batteries", True),
+    ("stop_if_going_on_batteries", True),
+    ("execution_time_limit", "PT72H"),
+    ("priority", 7),
+    ("restart_interval", 120),
+    ("restart_count", 9),
+    ("enabled", False),
+):
+    DRIFTS.append(
+        (f"settings.{_name}", {"settings": dataclasses.replace(serve_task().settings, **{_name: _value})})
+    )
+
+
+@pytest.mark.parametrize(("field", "drift"), DRIFTS, ids=[name for name, _ in DRIFTS])
+def test_each_declared_field_is_named_and_repaired(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture, field: str, drift: dict[str, Any]
+) -> None:
+    fleet.apply(scheduled_task.present, tasks=[serve_task()])
+    register(fleet, serve_task(service=False, **drift))
+    caplog.clear()
+    assert fleet.plan(scheduled_task.present, tasks=[serve_task()]).changed == {"gpu01"}
+    named = {line.split("- ", 1)[-1].split("+ ", 1)[-1].split(": ")[0] for line in caplog.text.splitlines()}
+    assert field in named
+    assert fleet.apply(scheduled_task.present, tasks=[serve_task()]).failed == set()
+    assert fleet.apply(scheduled_task.present, tasks=[serve_task()]).changed == set()
+
+
+def test_fields_that_are_not_declared_stay(fleet: Fleet) -> None:
+    register(
+        fleet,
+        serve_task(
+            settings=Settings(wake_to_run=True, priority=7, hidden=True), source="by hand", service=False
+        ),
+    )
+    fleet.apply(scheduled_task.present, tasks=[serve_task()])
+    after = observed(fleet)
+    assert (after.settings.wake_to_run, after.settings.hidden, after.source) == (True, True, "by hand")
+    assert after.settings.priority == 4
+
+
+def test_a_trigger_of_an_unknown_kind_is_kept_unless_triggers_are_declared(fleet: Fleet) -> None:
+    odd = OtherTrigger(name="IdleTrigger", xml="")
+    register(fleet, Task(PATH, actions=(Exec(r"C:\x.exe"),), triggers=(odd,), principal=Principal(USER)))
+    fleet.apply(
+        scheduled_task.present, tasks=[Task(PATH, actions=(Exec(r"C:\y.exe"),), principal=Principal(USER))]
+    )
+    assert [trigger.kind for trigger in observed(fleet).triggers or ()] == ["IdleTrigger"]
+
+
+@pytest.mark.parametrize(
+    "spelling", ["Administrator", ".\\Administrator", "GPU01\\Administrator", "administrator"]
+)
+def test_spellings_of_one_account_are_equal(fleet: Fleet, spelling: str) -> None:
+    fleet.apply(scheduled_task.present, tasks=[serve_task()])
+    other = serve_task(principal=dataclasses.replace(serve_task().principal, user=spelling))
+    assert fleet.plan(scheduled_task.present, tasks=[other]).changed == set()
+
+
+def test_an_unknown_account_is_refused_before_any_write(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    task = serve_task(principal=Principal(user="nobody-here"), triggers=(), service=False)
+    assert fleet.plan(scheduled_task.present, tasks=[task]).failed == {"gpu01"}
+    assert fleet.apply(scheduled_task.present, tasks=[task]).failed == {"gpu01"}
+    assert "nobody-here" in caplog.text
+    assert box(fleet).changes() == []
+
+
+def test_the_scheduler_of_the_box_is_asked_while_planning(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    box(fleet).sim.store.set("system", "elevated", value=False)
+    assert fleet.plan(scheduled_task.present, tasks=[serve_task()]).failed == {"gpu01"}
+    assert "0x80070005" in caplog.text
+    assert "need an administrator" in caplog.text
+
+
+def test_a_write_that_windows_does_not_keep_is_a_failure(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    box(fleet).forget_writes = True
+    assert fleet.apply(scheduled_task.present, tasks=[serve_task()]).failed == {"gpu01"}
+    assert "Windows did not keep the task \\NInferServe as written" in caplog.text
+
+
+def test_a_running_instance_goes_on_and_the_restart_is_named(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    fleet.apply(scheduled_task.present, tasks=[serve_task()])
+    fleet.apply(scheduled_task.running, path=PATH)
+    caplog.clear()
+    changed = serve_task(actions=(Exec(r"C:\ninfer\other.bat", working_directory=r"C:\ninfer"),))
+    fleet.plan(scheduled_task.present, tasks=[changed])
+    assert "the running instance keeps its actions[0].command until it is restarted" in caplog.text
+    caplog.clear()
+    fleet.plan(scheduled_task.present, tasks=[serve_task(description="new words")])
+    assert "restarted" not in caplog.text
+    fleet.apply(scheduled_task.present, tasks=[changed])
+    assert box(fleet).running == {PATH.lower()}
+    assert set(box(fleet).changes()) == {"Register-BoxTask", "Start-BoxTask"}
+
+
+def test_running_stopped_enabled_absent(fleet: Fleet, caplog: pytest.LogCaptureFixture) -> None:
+    fleet.apply(scheduled_task.present, tasks=[serve_task()])
+    assert fleet.apply(scheduled_task.running, path=PATH).changed == {"gpu01"}
+    assert fleet.apply(scheduled_task.running, path=PATH).changed == set()
+    assert fleet.apply(scheduled_task.stopped, path=PATH, disable=True).changed == {"gpu01"}
+    assert box(fleet).changes()[-2:] == ["Disable-BoxTask", "Stop-BoxTask"]
+    assert fleet.apply(scheduled_task.stopped, path=PATH, disable=True).changed == set()
+    assert fleet.apply(scheduled_task.running, path=PATH).failed == {"gpu01"}
+    assert "is disabled" in caplog.text
+    assert fleet.apply(scheduled_task.enabled, paths=[PATH]).changed == {"gpu01"}
+    assert fleet.apply(scheduled_task.enabled, paths=[PATH]).changed == set()
+    assert fleet.apply(scheduled_task.absent, paths=[PATH]).changed == {"gpu01"}
+    assert fleet.apply(scheduled_task.absent, paths=[PATH]).changed == set()
+
+
+def test_starting_a_missing_task_names_it(fleet: Fleet, caplog: pytest.LogCaptureFixture) -> None:
+    assert fleet.apply(scheduled_task.running, path="NInferServe").failed == {"gpu01"}
+    assert "there is no task \\NInferServe to start" in caplog.text
+
+
+def test_a_task_that_does_not_come_up_is_a_failure(fleet: Fleet, caplog: pytest.LogCaptureFixture) -> None:
+    fleet.apply(scheduled_task.present, tasks=[serve_task()])
+    box(fleet).forget_writes = True
+    assert fleet.apply(scheduled_task.running, path=PATH, timeout_s=0.0).failed == {"gpu01"}
+    assert "was started but does not run" in caplog.text
+    assert "has never run" in caplog.text
