@@ -202,7 +202,7 @@ def _check_trigger(trigger: Node) -> None:
 
 def _check_principals(root: Node, actions: Node) -> None:
     principals = root.child("Principals")
-    known = []
+    known: list[str] = []
     for principal in principals.children if principals else ():
         if principal.name != "Principal" or len(known) == 1:
             raise fault(0x80041316, principal)
