@@ -71,13 +71,13 @@ class Interpreter:
         self.streams = streams
         self.state = State.begin(machine, environment, directory)
         self.batch: Batch | None = None
+        self.ended = False
 
     # entry points
 
     def run_line(self, text: str) -> int:
         """Run a command line as `cmd /c` does; returns the exit code (signed 32 bit). Raises Interrupted."""
         lines = [expand_percent(text, self.state.variable, None, self.state.lookups)]
-        self.state.echo = True
         try:
             parsed = Parser(lambda: lines.pop(0) if lines else None).statement()
             if parsed is not None and parsed.node is not None:
@@ -85,7 +85,9 @@ class Interpreter:
         except SyntaxFault as fault:
             self.error(str(fault), self.streams)
             self.state.error_level = 1
-        except (EndBatch, EndShell, Goto):
+        except EndShell:
+            self.ended = True
+        except (EndBatch, Goto):
             pass
         return self.state.error_level
 

@@ -1,0 +1,31 @@
+"""Processes and listeners."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from simbox.python.answers import Call, Command
+
+
+def get(call: Call) -> list[dict[str, Any]]:
+    """Get-BoxProcess."""
+    return call.box.windows.process.list(call.get("Name"), call.get("ProcessId"))
+
+
+def stop(call: Call) -> dict[str, Any]:
+    """Stop-BoxProcess."""
+    return call.box.windows.process.stop(
+        int(call.get("ProcessId", 0)), call.text("CreationTimeUtc"), 0xFFFFFFFF
+    )
+
+
+def listeners(call: Call) -> list[dict[str, Any]]:
+    """Get-BoxListener."""
+    return call.box.windows.network.listeners(call.get("Port") or None)
+
+
+COMMANDS: dict[str, Command] = {
+    "get-boxprocess": get,
+    "stop-boxprocess": stop,
+    "get-boxlistener": listeners,
+}

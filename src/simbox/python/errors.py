@@ -1,0 +1,60 @@
+"""The exceptions of .NET's file classes, as PowerShell reports them for a call of one of their methods."""
+
+from __future__ import annotations
+
+import errno
+
+from simbox.python.hostpaths import win32_code
+from simbox.windows.errors import WindowsError
+
+_TYPES = {
+    2: ("System.IO.FileNotFoundException", "Could not find file '{0}'."),
+    3: ("System.IO.DirectoryNotFoundException", "Could not find a part of the path '{0}'."),
+    5: ("System.UnauthorizedAccessException", "Access to the path '{0}' is denied."),
+    32: (
+        "System.IO.IOException",
+        "The process cannot access the file '{0}' because it is being used by another process.",
+    ),
+    80: ("System.IO.IOException", "The file '{0}' already exists."),
+    112: ("System.IO.IOException", "There is not enough space on the disk. : '{0}'"),
+    123: (
+        "System.IO.IOException",
+        "The filename, directory name, or volume label syntax is incorrect. : '{0}'",
+    ),
+    145: ("System.IO.IOException", "The directory is not empty. : '{0}'"),
+    183: (
+        "System.IO.IOException",
+        "Cannot create '{0}' because a file or directory with the same name already exists.",
+    ),
+    206: (
+        "System.IO.PathTooLongException",
+        "The specified file name or path is too long, or a component of the specified path is too long.",
+    ),
+    267: ("System.IO.IOException", "The directory name is invalid. : '{0}'"),
+}
+
+
+def file_error(code: int, path: str) -> WindowsError:
+    """The exception for a Win32 error code on a path."""
+    type_name, text = _TYPES.get(code, ("System.IO.IOException", "Unknown error on '{0}'."))
+    return WindowsError(
+        type_name, text.format(path), 0x80070000 | code, "NotSpecified", type_name.rpartition(".")[2]
+    )
+
+
+def from_host(error: OSError, path: str) -> WindowsError:
+    """The exception for what the host's operating system refused."""
+    if error.errno == errno.ENAMETOOLONG:
+        return file_error(206, path)
+    return file_error(win32_code(error), path)
+
+
+def empty_path() -> WindowsError:
+    """An empty path given to a .NET method."""
+    return WindowsError(
+        "System.ArgumentException",
+        "The path is empty. (Parameter 'path')",
+        0x80070057,
+        "NotSpecified",
+        "ArgumentException",
+    )
