@@ -85,10 +85,11 @@ class Mirror:
     """Serves the folder over HTTP.
 
     Args:
-        directory: made and filled when empty. address: loopback address. port: 0 takes a free one.
+        directory: made and filled when empty. address: loopback address. port: 0 takes a free one; a fixed one keeps the
+            declared URL the same from one start to the next.
     """
 
-    def __init__(self, directory: Path, address: str, port: int = 0) -> None:
+    def __init__(self, directory: Path, address: str, port: int = 8000) -> None:
         file = directory / ARTIFACT_PATH.lstrip("/")
         if not file.is_file():
             file.parent.mkdir(parents=True, exist_ok=True)

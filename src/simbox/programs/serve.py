@@ -68,12 +68,11 @@ class _Serving:
         try:
             sizes = self._load(server)
             self._announce(sizes)
-            thread = threading.Thread(target=server.serve_forever, args=(3600,), daemon=True)
+            thread = threading.Thread(target=server.serve, name="ninfer-serve http", daemon=True)
             thread.start()
             self._invocation.stopping.wait()
             server.engine.wake()
-            server.break_connections()
-            server.shutdown()
+            server.stop()
             thread.join()
         finally:
             server.server_close()

@@ -6,6 +6,7 @@ import contextlib
 import hmac
 import http.server
 import json
+import selectors
 import socket
 import time
 from collections.abc import Iterator
@@ -27,7 +28,27 @@ class Server(http.server.ThreadingHTTPServer):
         self.engine = engine
         self.log = log
         self._open: set[socket.socket] = set()
+        self._wake, self._woken = socket.socketpair()
         super().__init__((address, port), Handler)
+
+    def serve(self) -> None:
+        """Answer until `stop` is called from another thread."""
+        with selectors.DefaultSelector() as selector:
+            selector.register(self, selectors.EVENT_READ)
+            selector.register(self._woken, selectors.EVENT_READ)
+            while all(key.fileobj is not self._woken for key, _ in selector.select()):
+                self._handle_request_noblock()
+
+    def stop(self) -> None:
+        """End `serve` and break every open connection, as a killed process does."""
+        self._wake.send(b"x")
+        self.break_connections()
+
+    def server_close(self) -> None:
+        """Close the listener."""
+        super().server_close()
+        self._wake.close()
+        self._woken.close()
 
     def process_request(self, request: Any, client_address: Any) -> None:
         """Remember the connection: it breaks when the process is killed."""

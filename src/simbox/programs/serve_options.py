@@ -37,12 +37,12 @@ class Options:
         """Draft tokens in use: 0 without speculation."""
         if self.spec is None:
             return 0
-        return self.draft_tokens if self.draft_tokens is not None else 3
+        return int(self.draft_tokens or 3)
 
     @property
     def context_pages(self) -> int:
         """Pages of one full context."""
-        return -(-self.max_context // PAGE_TOKENS)
+        return -(-int(self.max_context) // PAGE_TOKENS)
 
 
 def _integer(low: int, high: int | None = None, multiple: int = 1) -> Callable[[str], int]:
