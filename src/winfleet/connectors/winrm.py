@@ -34,6 +34,7 @@ from winfleet import redaction
 from winfleet.calls import Call
 from winfleet.connectors import winrm_data
 from winfleet.connectors.arguments import read_arguments, refuse_masked
+from winfleet.powershell.program import bootstrap_line, build_program
 from winfleet.wire import transfer
 from winfleet.wire.conversation import Surroundings
 from winfleet.wire.endpoint import Endpoint
@@ -71,17 +72,16 @@ class WinRMConnector(BaseConnector):
 
     @staticmethod
     def make_names_data(name: str | None = None) -> Iterator[tuple[str, dict[str, Any], list[str]]]:
-        """One host for ``@winrm/NAME``, called NAME."""
+        """One host for ``@winrm/NAME``, called NAME; that is its address too, unless winrm_host is given."""
         if not name:
             raise InventoryError("@winrm needs a host: write @winrm/NAME")
-        yield name, {"winrm_host": name.strip("[]")}, []
+        # No winrm_host here: data of the connector would win over that of a group.
+        yield name, {}, []
 
     def connect(self) -> None:
         """Open the shell and start PowerShell in it. Raises ConnectError only, with one line."""
         self.disconnect()
         try:
-            from winfleet.powershell.program import bootstrap_line, build_program
-
             timeout_s = float(self.state.config.CONNECT_TIMEOUT or 10)
             endpoint = winrm_data.endpoint(self.data, self.host.name, timeout_s)
             settings = winrm_data.session_settings(self.data, self.host.name)

@@ -31,6 +31,10 @@ def _expanded(path: str | None) -> str | None:
     return str(Path(path).expanduser()) if path else None
 
 
+def _utf8(text: str | None) -> Any:
+    return (text or "").encode()
+
+
 class _OneConnection(HTTPAdapter):
     """A pool of one connection without silent retries: a POST must never be sent twice unseen."""
 
@@ -68,6 +72,9 @@ class BoxTransport(Transport):
             proxy=box.proxy,
             service="HTTP",
         )
+        if box.transport == "basic":
+            # requests would write text as latin-1, and fail for a password that has no such form.
+            self.username, self.password = _utf8(self.username), _utf8(self.password)
         self._box = box
         self.wait_s: float = box.connect_timeout_s
         self.offered_schemes: str = ""
