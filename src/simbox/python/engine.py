@@ -81,7 +81,14 @@ def _powershell(box: Box, argv: list[str]) -> Callable[[PythonProcess], int]:
             while line and not line.strip():
                 line = process.stdin.readline()
             if BOOTSTRAP.match(line):
-                loop = Loop(box, process.stdin, process.write_stdout, process.pid, process.stopping.is_set)
+                loop = Loop(
+                    box,
+                    process.stdin,
+                    process.write_stdout,
+                    process.write_stderr,
+                    process.pid,
+                    process.stopping.is_set,
+                )
                 return loop.run(line)
             if not line:
                 return 0

@@ -3,32 +3,46 @@
 from __future__ import annotations
 
 import base64
+import binascii
 import gzip
 import hashlib
+import json
 import re
 import time
 import traceback
 import zlib
-from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from simbox.python.answers import Answer, Call, convert
 from simbox.python.commands import COMMANDS
-from simbox.python.commands.system import session
+from simbox.python.commands.system import PS_VERSION, session
 from simbox.python.pipes import InputPipe
 from simbox.python.programtext import Function, functions
 from simbox.windows.errors import WindowsError
-from winfleet.wire.frames import Frame, FrameError, Kind, Request, decode_request, encode_frame
+from winfleet.wire.frames import Frame, Kind, encode_frame
 
 if TYPE_CHECKING:
     from simbox.box import Box
 
 BOOTSTRAP = re.compile(rb"\s*\$WF='([0-9a-f]{32}):([0-9a-fA-F]{64})';")
-READ_VERBS = ("get", "test")
 REMEMBERED_REQUESTS = 4
 REMEMBERED_BYTES = 8 << 20
+_COMMAND = re.compile(r"[A-Z][a-z]+-Box[A-Za-z]+")
+_READS = re.compile(r"(Get|Test)-")
+_OWN_TYPES = frozenset(
+    {
+        "ReadOnlyRefused",
+        "UnknownCommand",
+        "AnswerForgotten",
+        "NotRun",
+        "HashMismatch",
+        "Refused",
+        "BadRequest",
+    }
+)
 
 
 @lru_cache(maxsize=8)
@@ -36,12 +50,42 @@ def _functions(program: str) -> dict[str, Function]:
     return functions(program)
 
 
+def fault(type_name: str, message: str) -> WindowsError:
+    """An error of the loop itself."""
+    return WindowsError(type_name, message, None, "InvalidOperation", type_name)
+
+
+def error_object(error: WindowsError, command: str) -> dict[str, Any]:
+    """The error of an answer."""
+    shown = error.hresult is not None and error.type not in _OWN_TYPES
+    return {
+        "type": error.type,
+        "id": error.id,
+        "category": error.category,
+        "message": error.message,
+        "hresult": f"0x{error.hresult:08x}" if shown else None,
+        "command": command,
+    }
+
+
+def _failure(error: WindowsError, command: str) -> dict[str, Any]:
+    return {"ok": False, "error": error_object(error, command)}
+
+
+@dataclass
+class _Kept:
+    """A request that was carried out, and its frames unless they took too much room."""
+
+    seq: int
+    frames: list[bytes] | None = field(default_factory=list)
+
+
 class Loop:
     """One session on one box.
 
     Args:
         box: whose commands are answered.
-        stdin: requests. write: takes whole frames. process_id: of the process it runs in.
+        stdin: requests. write, complain: stdout and stderr. process_id: of the process it runs in.
         stopped: true once that process is killed.
     """
 
@@ -50,15 +94,18 @@ class Loop:
         box: Box,
         stdin: InputPipe,
         write: Callable[[bytes], None],
+        complain: Callable[[bytes], None],
         process_id: int,
         stopped: Callable[[], bool],
     ) -> None:
-        self._box, self._stdin, self._write = box, stdin, write
+        self._box, self._stdin, self._write, self._complain = box, stdin, write, complain
         self._process_id, self._stopped = process_id, stopped
         self._nonce = ""
         self._functions: dict[str, Function] = {}
-        self._memory: OrderedDict[int, list[bytes]] = OrderedDict()
+        self._memory: list[_Kept] = []
         self._last_seq = 0
+        self._seq = self._index = 0
+        self._reply = True
 
     def run(self, first_line: bytes) -> int:
         """Serve the session that begins with this bootstrap line until stdin ends; returns the exit code."""
@@ -66,119 +113,129 @@ class Loop:
         if match is None:
             raise ValueError("not a bootstrap line")
         self._nonce = match[1].decode()
-        self._send(0, 0, "loaded", {})
-        if not self._load(match[2].decode().lower()):
-            return 1
-        self._send(0, 1, "ready", session(self._call({})))
+        self._frame("loaded", {"PSVersion": PS_VERSION})
+        try:
+            if not self._load(match[2].decode().lower()):
+                return 0
+        except (ValueError, OSError, EOFError, zlib.error) as error:
+            # PowerShell would go on reading code from stdin; nothing that comes now is for it.
+            self._complain(f"winfleet: {error}\r\n".encode())
+            while self._stdin.readline():
+                pass
+            return 0
+        self._frame("ready", session(Call(self._box, {}, process_id=self._process_id)))
         while line := self._stdin.readline():
             if line.strip():
-                self._line(line)
+                self._request(line.strip())
         return 0
 
     def _load(self, wanted: str) -> bool:
-        """Take the packed program and check its hash; otherwise say so and end."""
-        line = b""
+        """Take the packed program and check its hash; False when stdin ends first."""
+        line = b"\n"
         while not line.strip():
             line = self._stdin.readline()
             if not line:
                 return False
-        try:
-            program = gzip.decompress(base64.b64decode(line.strip(), validate=True))
-        except (ValueError, OSError, EOFError, zlib.error) as error:
-            self._refuse_program("BadRequest", f"The program cannot be unpacked: {error}")
-            return False
-        found = hashlib.sha256(program).hexdigest()
-        if found != wanted:
-            self._refuse_program("HashMismatch", f"The program has SHA-256 {found}, not {wanted}.")
-            return False
+        program = gzip.decompress(base64.b64decode(line.strip(), validate=True))
+        if hashlib.sha256(program).hexdigest() != wanted:
+            raise ValueError("the program arrived damaged: its SHA-256 differs")
         self._functions = _functions(program.decode("utf-8"))
         return True
 
-    def _refuse_program(self, type_name: str, message: str) -> None:
-        error = WindowsError(type_name, message, None, "InvalidData", type_name).wire() | {"command": None}
-        self._send(0, 1, "result", {"answers": [{"ok": False, "error": error}], "duration_ms": 0})
-
-    def _line(self, line: bytes) -> None:
+    def _request(self, line: bytes) -> None:
+        """One line from the controller: noise, a repetition, or work."""
+        text, _, packed = line.partition(b" ")
         try:
-            request = decode_request(line)
-        except FrameError:
+            header = json.loads(base64.b64decode(text, validate=True))
+            if header["nonce"] != self._nonce:
+                return
+            seq = int(header["seq"])
+        except (binascii.Error, ValueError, KeyError, TypeError):
+            # Whoever sent it did not know the nonce, or the line was cut: there is no request to answer.
             return
-        if request.nonce != self._nonce:
+        reply = header.get("reply") is not False
+        if seq <= self._last_seq:
+            if reply:
+                self._again(seq)
             return
-        if request.seq in self._memory:
-            for frame in self._memory[request.seq]:
-                self._write(frame)
-            return
-        sent: list[bytes] = []
-        if request.seq <= self._last_seq:
-            error = self._error(
-                "AnswerForgotten", f"The answer of request {request.seq} is no longer kept.", None
-            )
-            self._result(request, [{"ok": False, "error": error}] * len(request.calls), b"", 0.0, sent)
-            return
-        self._last_seq = request.seq
+        self._last_seq = self._seq = seq
+        self._index, self._reply = 0, reply
+        self._memory = [*self._memory, _Kept(seq)][-REMEMBERED_REQUESTS:]
         began = time.monotonic()
-        answers, payload = self._answers(request, sent)
-        self._result(request, answers, payload, time.monotonic() - began, sent)
-        self._remember(request.seq, sent)
-
-    def _answers(self, request: Request, sent: list[bytes]) -> tuple[list[dict[str, Any]], bytes]:
-        answers: list[dict[str, Any]] = []
         payload = b""
-        failed = False
-        if request.payload and len(request.calls) != 1:
-            error = self._error("BadRequest", "Only a request with one call may carry a payload.", None)
-            return [{"ok": False, "error": error}] * len(request.calls), b""
-        for item in request.calls:
-            name = str(item.get("command")) if isinstance(item, dict) else ""
-            if failed and request.mode == "change":
-                error = self._error("NotRun", "An earlier call of this request failed.", name)
-                answers.append({"ok": False, "error": error})
-                continue
-            try:
-                answer = self._answer(name, item, request, sent)
-            except WindowsError as error_raised:
-                failed = True
-                answers.append({"ok": False, "error": error_raised.wire() | {"command": name}})
-                continue
-            payload = answer.payload
-            answers.append({"ok": True, "value": answer.value})
-        return answers, payload
+        try:
+            given = base64.b64decode(packed, validate=True) if packed else None
+            answers, payload = self._answers(header.get("calls"), str(header.get("mode")), given)
+        except binascii.Error as error:
+            text_error = WindowsError("System.FormatException", str(error), 0x80131537)
+            answers = [_failure(text_error, "")]
+        except WindowsError as error:
+            answers = [_failure(error, "")]
+        duration_ms = int((time.monotonic() - began) * 1000)
+        self._frame("result", {"answers": answers, "duration_ms": duration_ms}, payload)
+        self._limit_memory()
 
-    def _answer(self, name: str, item: dict[str, Any], request: Request, sent: list[bytes]) -> Answer:
-        function = self._functions.get(name.lower())
-        handler = COMMANDS.get(name.lower())
-        if not re.fullmatch(r"[A-Za-z]+-Box[A-Za-z]+", name) or function is None:
-            raise WindowsError(
-                "UnknownCommand",
-                f"There is no box command '{name}'.",
-                None,
-                "ObjectNotFound",
-                "UnknownCommand",
-            )
-        if request.mode == "read" and name.lower().partition("-")[0] not in READ_VERBS:
-            raise WindowsError(
-                "ReadOnlyRefused",
-                f"{function.name} changes the box and this request may only read.",
-                None,
-                "PermissionDenied",
-                "ReadOnlyRefused",
-            )
-        if handler is None:
-            raise WindowsError(
-                "UnknownCommand",
-                f"The python engine of the simulator does not know {function.name} yet; use `--engine wine`.",
-                None,
-                "NotImplemented",
-                "UnknownCommand",
-            )
-        values = self._bind(function, item.get("parameters") or {}, bool(request.payload))
-        call = self._call(values, request.payload)
-        call.output = lambda stream, data: self._keep(
-            sent, request, "output", {"stream": stream, "raw": True}, data
+    def _limit_memory(self) -> None:
+        total = 0
+        for kept in reversed(self._memory):
+            total += sum(len(frame) for frame in kept.frames or [])
+            if total > REMEMBERED_BYTES:
+                kept.frames = None
+
+    def _again(self, seq: int) -> None:
+        for kept in self._memory:
+            if kept.seq == seq and kept.frames is not None:
+                for frame in kept.frames:
+                    self._write(frame)
+                return
+        forgotten = fault(
+            "AnswerForgotten",
+            f"request {seq} was carried out, its answer is no longer in memory; read the state again",
         )
-        call.progress = lambda activity, done, total: self._keep(
-            sent, request, "progress", {"activity": activity, "done": done, "total": total}
+        data = {"answers": [_failure(forgotten, "")], "duration_ms": 0}
+        self._write(encode_frame(Frame(self._nonce, seq, 0, "result", data)))
+
+    def _answers(self, calls: Any, mode: str, payload: bytes | None) -> tuple[list[dict[str, Any]], bytes]:
+        if mode not in ("read", "change"):
+            raise fault("BadRequest", f"mode '{mode}' is neither read nor change")
+        calls = calls if isinstance(calls, list) else [calls]
+        if payload is not None and len(calls) != 1:
+            raise fault("BadRequest", f"a payload goes with one call, here are {len(calls)}")
+        answers: list[dict[str, Any]] = []
+        out, failed = b"", False
+        for call in calls:
+            name = ""
+            try:
+                if not isinstance(call, dict):
+                    raise fault("BadRequest", "a call is an object with command and parameters")
+                name = str(call.get("command") or "")
+                if failed:
+                    raise fault("NotRun", "a call before it failed")
+                answer = self._answer(name, call.get("parameters"), mode, payload)
+            except WindowsError as error:
+                failed = mode == "change"
+                answers.append(_failure(error, name))
+            else:
+                out = answer.payload or out
+                answers.append({"ok": True, "value": answer.value})
+        return answers, out
+
+    def _answer(self, name: str, given: Any, mode: str, payload: bytes | None) -> Answer:
+        function = self._functions.get(name.lower()) if _COMMAND.fullmatch(name) else None
+        if function is None:
+            raise fault("UnknownCommand", f"this box knows no command '{name}'")
+        if mode == "read" and not _READS.match(name):
+            raise fault("ReadOnlyRefused", f"{name} changes the box and this session only reads")
+        handler = COMMANDS.get(name.lower())
+        if handler is None:
+            raise fault("UnknownCommand", f"the python engine does not know {name} yet; use `--engine wine`")
+        values = self._bind(function, name, given)
+        if payload is not None and "payload" not in function.parameters:
+            raise fault("BadRequest", f"{name} takes no payload")
+        call = Call(self._box, values, payload or b"", self._process_id, stopped=self._stopped)
+        call.output = lambda stream, data: self._frame("output", {"stream": stream, "raw": True}, data)
+        call.progress = lambda activity, done, total: self._frame(
+            "progress", {"activity": activity, "done": done, "total": total}
         )
         try:
             value = handler(call)
@@ -186,68 +243,38 @@ class Loop:
             raise
         except Exception as error:
             self._box.events.append("command_fault", command=name, fault=traceback.format_exc())
-            raise WindowsError("System.Exception", f"{type(error).__name__}: {error}") from error
+            message = f"{type(error).__name__}: {error}"
+            raise WindowsError("System.Exception", message, 0x80131500) from error
         return value if isinstance(value, Answer) else Answer(value)
 
-    def _bind(self, function: Function, given: Any, payload: bool) -> dict[str, Any]:
-        if not isinstance(given, dict):
-            raise self._bad(f"The parameters of {function.name} are no JSON object.")
+    @staticmethod
+    def _bind(function: Function, name: str, given: Any) -> dict[str, Any]:
+        own = {item.name: item for item in function.parameters.values() if item.name != "Payload"}
         values: dict[str, Any] = {}
-        for name, value in given.items():
-            parameter = function.parameters.get(str(name).lower())
-            if parameter is None or (parameter.name.lower() == "payload" and payload):
-                raise self._bad(f"{function.name} has no parameter '{name}'.")
+        if given is not None and not isinstance(given, dict):
+            raise fault("BadRequest", "parameters is an object of names and values")
+        for key, value in (given or {}).items():
+            if key not in own:
+                names = ", ".join(own)
+                raise fault("BadRequest", f"{function.name} has no parameter '{key}'; it has: {names}")
+            if value is None:
+                continue
             try:
-                values[parameter.name.lower()] = convert(value, parameter.type)
+                values[key.lower()] = convert(value, own[key].type)
             except (TypeError, ValueError) as error:
-                raise self._bad(
-                    f"{function.name} cannot take that value for '{parameter.name}': {error}"
+                raise fault(
+                    "BadRequest",
+                    f"Cannot process argument transformation on parameter '{key}'. {error}",
                 ) from error
-        if payload and "payload" not in function.parameters:
-            raise self._bad(f"{function.name} takes no payload.")
-        for parameter in function.parameters.values():
-            name = parameter.name.lower()
-            if parameter.mandatory and values.get(name) is None and not (name == "payload" and payload):
-                raise self._bad(f"{function.name} needs the parameter '{parameter.name}'.")
+        for key, parameter in own.items():
+            if parameter.mandatory and key.lower() not in values:
+                raise fault("BadRequest", f"{function.name} wants the parameter '{key}'")
         return values
 
-    @staticmethod
-    def _bad(message: str) -> WindowsError:
-        return WindowsError("BadRequest", message, None, "InvalidArgument", "BadRequest")
-
-    def _call(self, values: dict[str, Any], payload: bytes = b"") -> Call:
-        return Call(self._box, values, payload, self._process_id, stopped=self._stopped)
-
-    @staticmethod
-    def _error(type_name: str, message: str, command: str | None) -> dict[str, Any]:
-        return WindowsError(type_name, message, None, "NotSpecified", type_name).wire() | {"command": command}
-
-    def _result(
-        self,
-        request: Request,
-        answers: list[dict[str, Any]],
-        payload: bytes,
-        took_s: float,
-        sent: list[bytes],
-    ) -> None:
-        data = {"answers": answers, "duration_ms": int(took_s * 1000)}
-        self._keep(sent, request, "result", data, payload)
-
-    def _keep(
-        self, sent: list[bytes], request: Request, kind: Kind, data: dict[str, Any], payload: bytes = b""
-    ) -> None:
-        frame = encode_frame(Frame(self._nonce, request.seq, len(sent), kind, data, payload))
-        sent.append(frame)
-        if request.reply:
+    def _frame(self, kind: Kind, data: dict[str, Any], payload: bytes = b"") -> None:
+        frame = encode_frame(Frame(self._nonce, self._seq, self._index, kind, data, payload))
+        self._index += 1
+        if self._memory and self._memory[-1].seq == self._seq and self._memory[-1].frames is not None:
+            self._memory[-1].frames.append(frame)
+        if self._reply:
             self._write(frame)
-
-    def _send(self, seq: int, index: int, kind: Kind, data: dict[str, Any]) -> None:
-        self._write(encode_frame(Frame(self._nonce, seq, index, kind, data)))
-
-    def _remember(self, seq: int, frames: list[bytes]) -> None:
-        self._memory[seq] = frames
-        while len(self._memory) > REMEMBERED_REQUESTS or (
-            len(self._memory) > 1
-            and sum(len(frame) for kept in self._memory.values() for frame in kept) > REMEMBERED_BYTES
-        ):
-            self._memory.popitem(last=False)
