@@ -1,7 +1,8 @@
 """Builds the two Windows binaries of a wine box from the C beside this file, once per source.
 
-`program()` is the executable that stands in for every program a box has (nvidia-smi.exe, git.exe, ...), `nvcuda()`
-the driver library. Both are kept in the cache folder of the wine engine under the hash of their sources.
+`program()` is the executable that stands in for every program a box has (nvidia-smi.exe, git.exe, ...),
+`nvcuda()` the driver library. Both are kept in the cache folder of the wine engine under the hash of their
+sources.
 
 Example::
 
