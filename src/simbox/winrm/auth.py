@@ -14,7 +14,6 @@ import tempfile
 import threading
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import spnego
@@ -71,18 +70,19 @@ class Authenticator:
         self.bindings = GssChannelBindings(
             application_data=b"tls-server-end-point:" + bytes.fromhex(certificate_sha256)
         )
-        descriptor, name = tempfile.mkstemp(prefix="simbox-", suffix=".smbpasswd")
-        self._user_file = Path(name)
-        with open(descriptor, "w", encoding="utf-8") as file:
-            for account in self._accounts.values():
-                # The six-field form: a password with a colon would break the three-field one.
-                nt_hash = ntowfv1(account.password).hex().upper()
-                for domain in ("", ".\\", f"{machine}\\", "WORKSTATION\\"):
-                    file.write(f"{domain}{account.user}:0:{'0' * 32}:{nt_hash}:[U]:LCT-0\n")
+        # Without a name from the start: however the simulator ends, no password hash stays on the disk.
+        self._user_file = tempfile.TemporaryFile()  # noqa: SIM115 - lives until close
+        for account in self._accounts.values():
+            # The six-field form: a password with a colon would break the three-field one.
+            nt_hash = ntowfv1(account.password).hex().upper()
+            for domain in ("", ".\\", f"{machine}\\", "WORKSTATION\\"):
+                line = f"{domain}{account.user}:0:{'0' * 32}:{nt_hash}:[U]:LCT-0\n"
+                self._user_file.write(line.encode())
+        self._user_file.flush()
 
     def close(self) -> None:
-        """Remove the file with the password hashes."""
-        self._user_file.unlink(missing_ok=True)
+        """Release the file with the password hashes; `step` fails afterwards."""
+        self._user_file.close()
 
     def offers(self, tls: bool) -> tuple[str, ...]:
         """The values of WWW-Authenticate for a client that has not authenticated."""
@@ -118,14 +118,16 @@ class Authenticator:
         """
         with _USER_FILE_LOCK:
             before = os.environ.get(_USER_FILE)
-            os.environ[_USER_FILE] = str(self._user_file)
+            # Where opening /dev/fd/N shares the position (macOS), it has to be at the start each time.
+            self._user_file.seek(0)
+            os.environ[_USER_FILE] = f"/dev/fd/{self._user_file.fileno()}"
             try:
                 if context is None:
                     context = _acceptor(token)
                 return context, context.step(token, channel_bindings=bindings)
             finally:
                 if before is None:
-                    del os.environ[_USER_FILE]
+                    os.environ.pop(_USER_FILE, None)
                 else:
                     os.environ[_USER_FILE] = before
 
