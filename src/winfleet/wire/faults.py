@@ -173,10 +173,19 @@ def _certificate(error: Exception, box: Endpoint) -> WireError:
         )
     reason = re.search(r"certificate verify failed: ([^(\"']+)", text)
     return CertificateRefused(
+        box.label, f"its certificate is not trusted ({reason.group(1).strip() if reason else text})"
+    )
+
+
+def untrusted(box: Endpoint, refused: CertificateRefused, shown_sha256: str | None) -> CertificateRefused:
+    """The same refusal with the fingerprint that the box showed, if the certificate was the trouble."""
+    if "not trusted" not in refused.found:
+        return refused
+    return CertificateRefused(
         box.label,
-        f"its certificate is not trusted ({reason.group(1).strip() if reason else text})",
+        refused.found + (f", its SHA-256 is {shown_sha256}" if shown_sha256 else ""),
         "one that winrm_ca_file vouches for, or that is pinned",
-        "compare its SHA-256 on the box itself, then set winrm_certificate_sha256",
+        "compare the SHA-256 on the box itself, then set winrm_certificate_sha256 to it",
     )
 
 
@@ -212,7 +221,7 @@ def _network(error: requests.exceptions.RequestException, box: Endpoint, when: C
                 box.label,
                 f"{place} takes connections but does not answer",
                 "an answer of the WinRM service",
-                "restart its WinRM service; look for a proxy or firewall in between",
+                "check that the port is that of winrm_scheme; restart the WinRM service; look for a proxy",
             )
         return ConnectionLost(box.label, "no answer in time", delivered=True)
     return ConnectionLost(box.label, f"the connection broke ({_plain(cause or error)})", delivered=True)

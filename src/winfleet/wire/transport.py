@@ -8,6 +8,9 @@ answer to sealed ones.
 
 from __future__ import annotations
 
+import hashlib
+import socket
+import ssl
 from pathlib import Path
 from typing import Any
 
@@ -174,3 +177,21 @@ class BoxProtocol(Protocol):
         """Set the operation timeout of the next messages and how long to wait for their answer."""
         self.operation_timeout_sec = max(1, int(operation_s))
         self.transport.wait_s = read_s or self.operation_timeout_sec + READ_MARGIN_S
+
+
+def shown_certificate_sha256(box: Endpoint) -> str | None:
+    """The fingerprint of the certificate that a box shows to anybody; None when there is none to be had.
+
+    Nothing but a TLS handshake is exchanged. It says what to compare with the box itself, not whom to trust.
+    """
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    try:
+        with (
+            socket.create_connection((box.host, box.port), box.connect_timeout_s) as plain,
+            context.wrap_socket(plain, server_hostname=box.host) as tls,
+        ):
+            shown = tls.getpeercert(binary_form=True)
+    except (OSError, ValueError):
+        return None
+    return hashlib.sha256(shown).hexdigest() if shown else None

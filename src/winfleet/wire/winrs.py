@@ -20,6 +20,7 @@ from winfleet.wire import ledger
 from winfleet.wire.endpoint import Endpoint
 from winfleet.wire.errors import (
     BoxUnavailable,
+    CertificateRefused,
     ConnectionLost,
     CredentialsRefused,
     InputDoubtful,
@@ -28,9 +29,9 @@ from winfleet.wire.errors import (
     ShellLost,
     WireError,
 )
-from winfleet.wire.faults import PIPE_BUSY, Circumstances, translate
+from winfleet.wire.faults import PIPE_BUSY, Circumstances, translate, untrusted
 from winfleet.wire.shells import Output
-from winfleet.wire.transport import CREATE_MARGIN_S, MAX_ENVELOPE_BYTES, BoxProtocol
+from winfleet.wire.transport import CREATE_MARGIN_S, MAX_ENVELOPE_BYTES, BoxProtocol, shown_certificate_sha256
 
 SHELL_URI = "http://schemas.microsoft.com/wbem/wsman/1/windows/shell/cmd"
 RECEIVE = "http://schemas.microsoft.com/wbem/wsman/1/windows/shell/Receive"
@@ -275,6 +276,8 @@ class WinRSShell:
             if not known:
                 wire = translate(error, self._box, Circumstances(sending, False, offered))
             self._unauthorized = True
+        if isinstance(wire, CertificateRefused) and not self._box.certificate_sha256 and not self._box.proxy:
+            wire = untrusted(self._box, wire, shown_certificate_sha256(self._box))
         if isinstance(wire, ConnectionLost | MessageTooLarge | CredentialsRefused):
             # The keys of a sealed connection are out of step now.
             self._main.transport.close_session()
