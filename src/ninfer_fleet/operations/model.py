@@ -24,6 +24,11 @@ from winfleet.refusal import Refused, box_operation
 JOB = "model"
 
 
+def job_tasks() -> list[str]:
+    """Path of the on-demand task that the job of this module leaves behind."""
+    return [f"{jobs.TASK_FOLDER}\\Job-{JOB}"]
+
+
 @box_operation()
 def present(box: Settings) -> Iterator[Any]:
     """The declared artifact at its place, verified.

@@ -175,7 +175,7 @@ def launcher(box: Settings, template: str) -> Iterator[Any]:
         return
     state = read(Tasks, paths=[box.task.path])[tasks.task_path(box.task.path)]
     if state.running:
-        yield from _stop(box, read(Processes, names=[reads.PROGRAM]))
+        yield from _stop(box)
     yield from changes
 
 
@@ -195,7 +195,7 @@ def ready(box: Settings) -> Iterator[Any]:
     verb = "restart" if before.processes else "start"
     diff.show(f"Will {verb} {diff.bold('ninfer-serve')}", [f"because {fault}" for fault in faults], faults[0])
     if before.processes or before.task_running:
-        yield from _stop(box, before.processes)
+        yield from _stop(box)
     if before.files[box.layout.stop_flag].exists or before.processes or before.task_running:
         yield Call("Remove-BoxItem", Path=[box.layout.stop_flag])
     yield step("memory to be free", lambda: _await_memory(box))
@@ -203,7 +203,23 @@ def ready(box: Settings) -> Iterator[Any]:
     yield step("server to answer", lambda: _await_ready(box, before.processes))
 
 
-def _stop(box: Settings, processes: list[Process]) -> Iterator[Any]:
+@box_operation()
+def stopped(box: Settings) -> Iterator[Any]:
+    """The server does not run, and neither supervisor nor watchdog starts it: the stop flag stands until
+    `ready`."""
+    now = look(box)
+    flag = now.files[box.layout.stop_flag].exists
+    if not now.processes and not now.task_running and (flag or not now.files[box.layout.launcher].exists):
+        current_box().noop("ninfer-serve is stopped")
+        return
+    diff.show(
+        f"Will stop {diff.bold('ninfer-serve')}", [f"process {one.process_id}" for one in now.processes]
+    )
+    yield Call("New-BoxDirectory", Path=[box.layout.state])
+    yield from _stop(box)
+
+
+def _stop(box: Settings) -> Iterator[Any]:
     """Flag first, so that neither the supervisor nor the watchdog starts it again; then the supervisor, then
     the server."""
     yield Call(

@@ -1,0 +1,321 @@
+"""The whole deploy as a user runs it: plan, apply, nothing left to do, drift found by name, repair."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fleet import Fleet
+
+OPERATIONS = [
+    "Folders",
+    "Folders with prompts and secrets",
+    "Engine built for this card",
+    "Release in use",
+    "Model verified",
+    "API key",
+    "Draft depth",
+    "Launcher",
+    "Port open to Tailscale only",
+    "Task that keeps the server running",
+    "Server answers",
+]
+MOST_REQUESTS = 20
+BOX = "gpu01"
+
+
+def _worker() -> int:
+    return int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw"))
+
+
+@pytest.fixture(scope="module", params=["python", pytest.param("wine", marks=pytest.mark.wine)])
+def fleet(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    if request.param == "wine":
+        from simbox.wine import locate
+
+        try:
+            locate.locate()
+        except locate.Missing as missing:
+            pytest.skip(str(missing))
+    number = {"python": 120, "wine": 130}[request.param] + _worker()
+    fleet = Fleet(tmp_path_factory.mktemp("fleet"), f"127.0.{number}", ["rtx4090d"], request.param)
+    yield fleet
+    fleet.down()
+
+
+def test_1_plan_names_everything_and_touches_nothing(fleet: Fleet) -> None:
+    before = sorted(fleet.drive_c(BOX).rglob("*")) if fleet.found["engine"] == "python" else []
+    plan = fleet.pyinfra("--dry", "--diff")
+    assert plan.code == 0, plan.text
+    for name in OPERATIONS:
+        assert name in plan.text
+    assert "Preflight: NVIDIA GeForce RTX 4090 D, 114 SMs, driver 616.56" in plan.text
+    assert "NINFER_TARGET_SM_COUNT=114" in plan.text
+    assert '+ set "SERVE=%SERVE% --kv-dtype rk4v4-e8 --kv-capacity auto"' in plan.text
+    assert not (fleet.drive_c(BOX) / "ninfer").exists()
+    if before:
+        assert sorted(fleet.drive_c(BOX).rglob("*")) == before
+
+
+def test_2_apply_changes_every_operation_and_the_server_answers(fleet: Fleet) -> None:
+    done = fleet.pyinfra("-y", json_results=True)
+    assert done.code == 0, done.text
+    assert done.operations("success", BOX) == OPERATIONS
+    drive = fleet.drive_c(BOX)
+    release = json.loads((drive / "ninfer" / "current" / "release.json").read_text())
+    assert (release["sm_count"], release["cuda_architecture"], release["commit"]) == (114, 89, "3d11fd64")
+    assert (drive / "ninfer" / "state" / "draft_tokens.txt").read_text().strip() == "7"
+
+
+def test_3_the_key_is_in_its_file_and_nowhere_else(fleet: Fleet) -> None:
+    key = Path(fleet.box(BOX)["api_key_file"]).read_text().strip()
+    places = [
+        path
+        for path in (fleet.drive_c(BOX) / "ninfer").rglob("*")
+        if path.is_file() and not path.is_symlink() and key.encode() in path.read_bytes()
+    ]
+    assert [path.name for path in places] == ["api_key.txt"]
+
+
+def test_4_a_second_run_changes_nothing_and_costs_little(fleet: Fleet) -> None:
+    since = len(fleet.events(BOX))
+    done = fleet.pyinfra("-y", json_results=True)
+    assert done.code == 0, done.text
+    assert done.operations("no_change", BOX) == OPERATIONS, done.text
+    kinds = [event["kind"] for event in fleet.events(BOX, since)]
+    requests, starts = kinds.count("http_request"), kinds.count("process_start")
+    print(
+        f"{BOX} ({fleet.found['engine']}): {requests} HTTP requests, {starts} PowerShell starts, "
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f""
+        f"nothing changed"
+    )
+    assert requests <= MOST_REQUESTS
+    assert starts == 1
+
+
+def test_5_drift_is_found_by_name_and_only_that_is_repaired(fleet: Fleet) -> None:
+    assert len(fleet.ask("drift", box=BOX)) == 3
+    plan = fleet.pyinfra("--dry", "--diff")
+    assert plan.code == 0, plan.text
+    changed = [line for line in plan.lines(BOX) if line.lstrip().startswith(("+", "-"))]
+    assert changed, plan.text
+    done = fleet.pyinfra("-y", json_results=True)
+    assert done.code == 0, done.text
+    assert done.operations("success", BOX) == [
+        "Launcher",
+        "Port open to Tailscale only",
+        "Task that keeps the server running",
+        "Server answers",
+    ]
+    again = fleet.pyinfra("-y", json_results=True)
+    assert again.operations("no_change", BOX) == OPERATIONS, again.text
+
+
+def test_6_a_rotated_key_restarts_the_server_and_leaves_the_launcher_alone(fleet: Fleet) -> None:
+    path = Path(fleet.box(BOX)["api_key_file"])
+    path.write_text("0f3b9c77d1e2a45566b7c8d9e0f1a2b3\n")
+    done = fleet.pyinfra("-y", json_results=True)
+    assert done.code == 0, done.text
+    assert done.operations("success", BOX) == ["API key", "Server answers"]
+    assert fleet.pyinfra("-y", json_results=True).operations("no_change", BOX) == OPERATIONS
