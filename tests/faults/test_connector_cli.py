@@ -1,0 +1,159 @@
+"""The connector under pyinfra's own command line, where gevent has replaced sockets, threads and locks."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from loop_box import ADDRESS, PASSWORD, LoopBox
+
+PYINFRA = str(Path(sys.executable).parent / "pyinfra")
+
+
+def data_options(box: LoopBox) -> list[str]:
+    """The options that give every host the box's data."""
+    data = {
+        "winrm_port": str(box.endpoint.https_port),
+        "winrm_user": "operator",
+        "winrm_password": "env:LOOP_BOX_PASSWORD",
+    }
+    return [word for key, value in data.items() for word in ("--data", f"{key}={value}")]
+
+
+def pin(box: LoopBox) -> list[str]:
+    """The option that pins the box's certificate."""
+    return ["--data", f"winrm_certificate_sha256={box.endpoint.certificate.sha256}"]
+
+
+def pyinfra(box: LoopBox, folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run pyinfra on an inventory (the first word) with the box's data for every host."""
+    return subprocess.run(
+        [PYINFRA, words[0], *data_options(box), *words[1:]],
+        cwd=folder,
+        env={**os.environ, "LOOP_BOX_PASSWORD": PASSWORD},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """An empty working folder."""
+    made = tmp_path / "work"
+    made.mkdir()
+    return made
+
+
+def test_an_ad_hoc_command(box: LoopBox, folder: Path) -> None:
+    done = pyinfra(
+        box, folder, f"@winrm/{ADDRESS}", *pin(box), "-y", "exec", "--", "print it works; complain a little"
+    )
+    assert done.returncode == 0, done.stderr
+    assert "it works" in done.stdout + done.stderr
+    assert "a little" in done.stdout + done.stderr
+    assert PASSWORD not in done.stdout + done.stderr
+    assert box.events.counts("process_start") == 1
+    assert box.endpoint.shells() == []
+
+
+def test_an_ad_hoc_command_that_fails(box: LoopBox, folder: Path) -> None:
+    done = pyinfra(box, folder, f"@winrm/{ADDRESS}", *pin(box), "-y", "exec", "--", "exit 3")
+    assert done.returncode == 1
+    assert box.endpoint.shells() == []
+
+
+def test_one_box_that_cannot_be_entered_stops_alone(box: LoopBox, folder: Path) -> None:
+    (folder / "hosts.py").write_text(
+        f"""
+boxes = [
+    ("@winrm/good", {{"winrm_host": "{ADDRESS}"}}),
+    ("@winrm/unknown", {{"winrm_host": "box.invalid"}}),
+    ("@winrm/wrong", {{"winrm_host": "{ADDRESS}", "winrm_certificate_sha256": "{"ab" * 32}"}}),
+]
+"""
+    )
+    (folder / "group_data").mkdir()
+    (folder / "group_data" / "boxes.py").write_text(
+        f'winrm_certificate_sha256 = "{box.endpoint.certificate.sha256}"\n'
+    )
+    done = pyinfra(box, folder, "hosts.py", "-y", "exec", "--", "print it works")
+    text = done.stdout + done.stderr
+    assert done.returncode == 1
+    assert "it works" in text
+    assert "the name box.invalid is unknown" in text
+    assert f"the pinned {'ab' * 32}" in text
+    assert "Traceback" not in text
+    assert PASSWORD not in text
+    assert box.endpoint.shells() == []
+
+
+def test_a_secret_in_the_output_of_a_command_is_not_shown(box: LoopBox, folder: Path) -> None:
+    (folder / "deploy.py").write_text(
+        """
+from pyinfra.api import StringCommand
+from pyinfra.api.command import HiddenValue
+from pyinfra.operations import server
+
+secret = HiddenValue("example-of-a-key")
+server.shell(name="shows it", commands=[StringCommand("print key is", secret)])
+server.shell(name="fails with it", commands=[StringCommand("print key is", secret, ";exit 5")])
+"""
+    )
+    done = pyinfra(box, folder, f"@winrm/{ADDRESS}", *pin(box), "-y", "-vvv", "--debug", "deploy.py")
+    text = done.stdout + done.stderr
+    assert done.returncode == 1
+    assert "key is *MASKED*" in text
+    assert "example-of-a-key" not in text
+    assert box.endpoint.shells() == []
+
+
+def test_planning_changes_nothing(box: LoopBox, folder: Path) -> None:
+    (folder / "deploy.py").write_text(
+        'from pyinfra.operations import server\nserver.shell(name="x", commands=["print x"])\n'
+    )
+    done = pyinfra(box, folder, f"@winrm/{ADDRESS}", *pin(box), "--dry", "deploy.py")
+    assert done.returncode == 0, done.stderr
+    assert "Invoke-BoxScript" not in box.world.executed
+    assert box.endpoint.shells() == []
+
+
+def test_a_command_beyond_its_timeout(box: LoopBox, folder: Path) -> None:
+    (folder / "deploy.py").write_text(
+        'from pyinfra.operations import server\nserver.shell(name="x", commands=["overrun"], _timeout=2)\n'
+    )
+    done = pyinfra(box, folder, f"@winrm/{ADDRESS}", *pin(box), "-y", "deploy.py")
+    assert done.returncode == 1
+    assert "timed out after 2s" in done.stdout + done.stderr
+    assert box.endpoint.shells() == []
+
+
+def test_a_unix_argument_fails_by_name(box: LoopBox, folder: Path) -> None:
+    done = pyinfra(box, folder, f"@winrm/{ADDRESS}", *pin(box), "-y", "--sudo", "exec", "--", "print x")
+    assert done.returncode == 1
+    assert "_sudo is set" in done.stdout + done.stderr
+    assert "Traceback" not in done.stdout + done.stderr
+
+
+def test_a_killed_run_and_the_next_one(box: LoopBox, folder: Path) -> None:
+    """27: SIGKILL in mid-command; the next run removes the shell that was left."""
+    running = subprocess.Popen(
+        [PYINFRA, f"@winrm/{ADDRESS}", *data_options(box), *pin(box), "-y", "exec", "--", "wait"],
+        cwd=folder,
+        env={**os.environ, "LOOP_BOX_PASSWORD": PASSWORD},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
+    try:
+        assert box.world.started.wait(60)
+    finally:
+        running.kill()
+        running.wait()
+    box.world.go_on.set()
+    assert len(box.endpoint.shells()) == 1
+    done = pyinfra(box, folder, f"@winrm/{ADDRESS}", *pin(box), "-y", "exec", "--", "print it works")
+    assert done.returncode == 0, done.stderr
+    assert box.endpoint.shells() == []
