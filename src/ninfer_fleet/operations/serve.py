@@ -39,6 +39,8 @@ from winfleet.refusal import BoxError, Refused, box_operation
 STOP_TIMEOUT_S = 30.0
 DRAIN_TIMEOUT_S = 60.0
 POLL_S = 0.5
+# A server that ends that often right after its start will not get better by waiting.
+HOPELESS_EXITS = 3
 STOP_TEXT = b"ninfer-fleet: being restarted\r\n"
 _STOP_SHA256 = hashlib.sha256(STOP_TEXT).hexdigest()
 
@@ -199,8 +201,9 @@ def ready(box: Settings) -> Iterator[Any]:
     if before.files[box.layout.stop_flag].exists or before.processes or before.task_running:
         yield Call("Remove-BoxItem", Path=[box.layout.stop_flag])
     yield step("memory to be free", lambda: _await_memory(box))
+    exits = _exits(box) if current_run().is_executing else 0
     yield Call("Start-BoxTask", TaskPath=box.task.path)
-    yield step("server to answer", lambda: _await_ready(box, before.processes))
+    yield step("server to answer", lambda: _await_ready(box, before.processes, exits))
 
 
 @box_operation()
@@ -282,7 +285,7 @@ def _await_memory(box: Settings) -> None:
         )
 
 
-def _await_ready(box: Settings, before: list[Process]) -> None:
+def _await_ready(box: Settings, before: list[Process], exits_before: int) -> None:
     last: list[str] = []
 
     def answers() -> Look | None:
@@ -291,18 +294,31 @@ def _await_ready(box: Settings, before: list[Process]) -> None:
         last = now.faults()
         if any(process.same_as(old) for process in now.processes for old in before):
             last = ["the old process is still there"]
-        return None if last else now
+        if not last:
+            return now
+        exits = _exits(box) - exits_before
+        if exits >= HOPELESS_EXITS:
+            raise BoxError(_not_ready(box, f"it ended {exits} times"))
+        return None
 
     found = until(answers, float(box.task.ready_timeout_s), POLL_S)
-    if found is not None:
-        say(f"ninfer-serve answers as declared (process {found.processes[0].process_id})")
-        return
-    lines = [
-        f"ninfer-serve is not ready {box.task.ready_timeout_s} s after its start: {'; '.join(last)}",
-        *(f"  | {line}" for line in _log_end(box)),
-        f"Remedy: read the logs in {box.layout.logs} on the box, exits.log first",
-    ]
-    raise BoxError("\n".join(lines))
+    if found is None:
+        reason = f"{'; '.join(last)} {box.task.ready_timeout_s} s after its start"
+        raise BoxError(_not_ready(box, reason))
+    say(f"ninfer-serve answers as declared (process {found.processes[0].process_id})")
+
+
+def _not_ready(box: Settings, reason: str) -> str:
+    lines = [f"  | {line}" for line in _log_end(box)]
+    remedy = f"Remedy: read the logs in {box.layout.logs} on the box, exits.log first"
+    return "\n".join([f"ninfer-serve is not ready: {reason}", *lines, remedy])
+
+
+def _exits(box: Settings) -> int:
+    """How often the server ended, as the supervisor wrote it down."""
+    path = f"{box.layout.logs}\\exits.log"
+    content = read(Files, paths=[path], max_content_bytes=SHOWN_BYTES)[path].content or b""
+    return sum(line.startswith(b"code=") for line in content.splitlines())
 
 
 def _log_end(box: Settings) -> list[str]:
