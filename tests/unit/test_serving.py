@@ -1,0 +1,230 @@
+"""When a running server counts as the declared one; the artifact's stamp; the build's command lines. All
+pure."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+from ninfer_fleet import reads
+from ninfer_fleet.operations import engine, model
+from ninfer_fleet.release import Release, ReleaseFile, release_faults
+from ninfer_fleet.serving import Look, started_from
+from ninfer_fleet.settings import Settings
+from winfleet.models.file import ChildItem, FileState, Listing
+from winfleet.models.http_answer import HttpAnswer
+from winfleet.models.job import Environment, Run, Verify
+from winfleet.models.process import Listener, Process
+
+BOX = Settings.model_validate({"serve": {"api_key": "env:NINFER_API_KEY"}})
+BEFORE, STARTED, AFTER = (f"2026-09-01T10:0{minute}:00.0000000Z" for minute in (0, 1, 2))
+SERVER = Process(77, STARTED, 1, "ninfer-serve.exe", BOX.layout.executable, "Normal", 0, None)
+
+
+def answer(status: int | None, body: str = "") -> HttpAnswer:
+    kind = None if status else "refused"
+    return HttpAnswer.parse(
+        {
+            "StatusCode": status,
+            "Headers": {},
+            "Body": body,
+            "BodyTruncated": False,
+            "ElapsedMs": 1,
+            "ErrorKind": kind,
+            "ErrorMessage": kind,
+        }
+    )
+
+
+MODELS = json.dumps({"data": [{"id": "qwen3.8-27b", "context_window": 131_072}]})
+
+
+def seen(**changes: Any) -> Look:
+    files = {path: FileState(path, "file", last_write_time_utc=BEFORE) for path in started_from(BOX)}
+    files[BOX.layout.stop_flag] = FileState(BOX.layout.stop_flag, "absent")
+    look = Look(
+        processes=[SERVER],
+        listeners=[Listener("0.0.0.0", 8080, 77, None, None)],
+        task_running=True,
+        files=files,
+        health=answer(200),
+        without_key=answer(401),
+        with_key=answer(200, MODELS),
+        declared=BOX,
+    )
+    return dataclasses.replace(look, **changes)
+
+
+def test_a_server_that_answers_as_declared_has_no_faults() -> None:
+    assert seen().faults() == []
+
+
+@pytest.mark.parametrize("path", started_from(BOX))
+def test_a_file_younger_than_the_process_asks_for_a_restart(path: str) -> None:
+    files = {**seen().files, path: FileState(path, "file", last_write_time_utc=AFTER)}
+    assert seen(files=files).faults() == [
+        f"{path.rpartition(chr(92))[2]} was changed after the server had started"
+    ]
+
+
+FAULTS = [
+    ({"processes": []}, "not running"),
+    ({"task_running": False}, "under the task"),
+    ({"listeners": []}, "does not listen on port 8080"),
+    ({"listeners": [Listener("0.0.0.0", 8080, 5, None, None)]}, "does not listen on port 8080"),
+    ({"health": answer(503)}, "/health"),
+    ({"health": answer(None)}, "/health"),
+    ({"without_key": answer(200)}, "without the key"),
+    ({"with_key": answer(401)}, "with the key"),
+    ({"with_key": answer(200, "no json")}, "no model list"),
+    ({"with_key": answer(200, '{"data": [{"id": "other"}]}')}, "other instead of qwen3.8-27b"),
+    ({"with_key": answer(200, MODELS.replace("131072", "8192"))}, "context window: 8192"),
+    (
+        {"files": {**seen().files, BOX.layout.stop_flag: FileState(BOX.layout.stop_flag, "file")}},
+        "stop flag",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changes", "words"), FAULTS)
+def test_what_is_not_as_declared_is_named(changes: dict[str, Any], words: str) -> None:
+    faults = seen(**changes).faults()
+    assert len(faults) == 1
+    assert words in faults[0]
+
+
+def stamp(**changes: Any) -> FileState:
+    values = {
+        "SizeBytes": BOX.model.size_bytes,
+        "Sha256": BOX.model.sha256,
+        "LastWriteTimeUtc": BEFORE,
+        **changes,
+    }
+    return FileState(reads.stamp_path(BOX), "file", content=json.dumps(values).encode())
+
+
+ARTIFACT = FileState(BOX.model_path, "file", size_bytes=BOX.model.size_bytes, last_write_time_utc=BEFORE)
+
+
+def test_a_stamped_artifact_is_not_hashed_again() -> None:
+    assert model.stamp_faults(BOX, ARTIFACT, stamp()) == []
+
+
+@pytest.mark.parametrize(
+    ("artifact", "mark", "words"),
+    [
+        (FileState(BOX.model_path, "absent"), stamp(), "absent"),
+        (dataclasses.replace(ARTIFACT, size_bytes=5), stamp(), "5 bytes"),
+        (ARTIFACT, FileState("s", "absent"), "never verified"),
+        (ARTIFACT, FileState("s", "file", content=b"{"), "never verified"),
+        (ARTIFACT, stamp(Sha256="0" * 64), "verified as 0000"),
+        (dataclasses.replace(ARTIFACT, last_write_time_utc=AFTER), stamp(), "changed after"),
+    ],
+)
+def test_any_other_artifact_is_verified(artifact: FileState, mark: FileState, words: str) -> None:
+    faults = model.stamp_faults(BOX, artifact, mark)
+    assert len(faults) == 1
+    assert words in faults[0]
+
+
+def test_the_artifact_is_fetched_resumably_and_verified_by_digest_and_magic() -> None:
+    fetch, verify = model.steps(BOX, r"C:\Windows\System32\curl.exe")
+    assert isinstance(fetch, Run)
+    assert isinstance(verify, Verify)
+    assert fetch.arguments[-1] == BOX.model.url
+    assert fetch.arguments[fetch.arguments.index("--continue-at") :][:2] == ("--continue-at", "-")
+    assert (verify.size_bytes, verify.sha256, verify.magic_hex) == (
+        18_210_531_328,
+        BOX.model.sha256,
+        "4e494e4645520002",
+    )
+
+
+TOOLS = engine.Tools(
+    git=r"C:\git.exe",
+    cmake=r"C:\cmake.exe",
+    cmake_version="3.31.6",
+    ninja=r"C:\ninja.exe",
+    vcvars64=r"C:\VS\vcvars64.bat",
+    msvc="14.44.35207",
+    cuda=r"C:\CUDA\v13.3",
+    cuda_version="13.3.33",
+    vcpkg=r"C:\vcpkg",
+)
+
+
+def test_cmake_gets_architecture_and_sm_count_in_the_environment_of_vcvars() -> None:
+    environment, configure = engine.configure_steps(BOX, TOOLS, engine.Places.of(BOX, TOOLS))
+    assert isinstance(environment, Environment)
+    assert environment.batch == r"C:\VS\vcvars64.bat"
+    assert isinstance(configure, Run)
+    for argument in (
+        "-DCMAKE_CUDA_ARCHITECTURES=89",
+        "-DNINFER_TARGET_SM_COUNT=114",
+        "-DCMAKE_BUILD_TYPE=Release",
+        "-DCMAKE_CUDA_COMPILER=C:/CUDA/v13.3/bin/nvcc.exe",
+        "-DCMAKE_TOOLCHAIN_FILE=C:/vcpkg/scripts/buildsystems/vcpkg.cmake",
+        "-DCMAKE_EXPORT_COMPILE_COMMANDS=ON",
+    ):
+        assert argument in configure.arguments
+    assert configure.environment == {"CL": "/utf-8"}
+
+
+def test_another_toolchain_gets_another_build_folder() -> None:
+    first = engine.Places.of(BOX, TOOLS)
+    other = engine.Places.of(BOX, dataclasses.replace(TOOLS, msvc="14.50.1"))
+    assert first.build != other.build
+    assert first.source == other.source
+
+
+FILES = {
+    name: ReleaseFile(size_bytes=10, sha256="ab") for name in ("ninfer.exe", "ninfer-serve.exe", "z.dll")
+}
+RELEASE = Release(
+    release_id=BOX.engine.release_id,
+    repository=BOX.engine.repository,
+    commit=BOX.engine.commit,
+    sm_count=114,
+    cuda_architecture=89,
+    cuda="13.3.33",
+    msvc="14.44",
+    cmake="3.31",
+    files=FILES,
+)
+
+
+def executables(digest: str = "ab") -> dict[str, FileState]:
+    return {path: FileState(path, "file", sha256=digest) for path in reads.release_executables(BOX)}
+
+
+def listing(*names: str) -> Listing:
+    return Listing(True, tuple(ChildItem(name, "file", 10, None) for name in names))
+
+
+def test_a_manifest_survives_its_bytes_and_matches_its_folder() -> None:
+    again = Release.parse(RELEASE.encode())
+    assert again == RELEASE
+    assert release_faults(BOX, again, executables(), listing(*FILES)) == []
+
+
+@pytest.mark.parametrize(
+    ("release", "digest", "names", "words"),
+    [
+        (None, "ab", (), "release.json"),
+        (RELEASE.model_copy(update={"sm_count": 128}), "ab", tuple(FILES), "sm_count: 128 instead of 114"),
+        (RELEASE, "cd", tuple(FILES), "not the file that was built"),
+        (RELEASE, "ab", ("ninfer.exe", "ninfer-serve.exe"), "z.dll: no bytes"),
+    ],
+)
+def test_another_folder_is_not_the_release(
+    release: Release | None, digest: str, names: tuple[str, ...], words: str
+) -> None:
+    assert any(words in fault for fault in release_faults(BOX, release, executables(digest), listing(*names)))
+
+
+@pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b"[1]"])
+def test_damaged_manifests_are_no_manifests(content: bytes) -> None:
+    assert Release.parse(content) is None
