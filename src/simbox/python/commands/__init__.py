@@ -3,6 +3,7 @@
 from simbox.python.answers import Command
 from simbox.python.commands import (
     directory,
+    disk,
     file,
     gpu,
     http,
@@ -15,7 +16,7 @@ from simbox.python.commands import (
     toolchain,
 )
 
-_MODULES = (directory, file, gpu, http, job, process, registry, script, services, system, toolchain)
+_MODULES = (directory, disk, file, gpu, http, job, process, registry, script, services, system, toolchain)
 COMMANDS: dict[str, Command] = {
     name: command for module in _MODULES for name, command in module.COMMANDS.items()
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from simbox.python.answers import Call, Command
+from simbox.windows.errors import signed
 
 
 def get(call: Call) -> list[dict[str, Any]]:
@@ -13,10 +14,11 @@ def get(call: Call) -> list[dict[str, Any]]:
 
 
 def stop(call: Call) -> dict[str, Any]:
-    """Stop-BoxProcess."""
-    return call.box.windows.process.stop(
-        int(call.get("ProcessId", 0)), call.text("CreationTimeUtc"), 0xFFFFFFFF
-    )
+    """Stop-BoxProcess; like Stop-Process it ends the process with the code -1."""
+    created = call.text("CreationTimeUtc")
+    answer = call.box.windows.process.stop(int(call.get("ProcessId", 0)), created, 0xFFFFFFFF)
+    code = answer["ExitCode"]
+    return answer | {"ExitCode": None if code is None else signed(code)}
 
 
 def listeners(call: Call) -> list[dict[str, Any]]:

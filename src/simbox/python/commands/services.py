@@ -1,18 +1,15 @@
-"""Disks, access lists, firewall and tasks: the box's Windows services answer these as they are."""
+"""Access lists, firewall and tasks: the box's Windows services answer these as they are."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from simbox.python.answers import Call, Command, refused
 from simbox.windows.errors import WindowsError
 
 _WILDCARDS = set("*?[]")
-
-
-def disk(call: Call) -> list[dict[str, Any]]:
-    """Get-BoxDisk."""
-    return [call.box.windows.disk.of_path(path) for path in call.texts("Path")]
+_TASK_PATH = re.compile(r"\\([^\\]+\\)*[^\\]+")
 
 
 def get_acl(call: Call) -> list[dict[str, Any]]:
@@ -71,22 +68,36 @@ def remove_rule(call: Call) -> dict[str, Any]:
     return {"Changed": call.box.windows.firewall.remove(_exact(call.texts("Name")))}
 
 
+def _thrown(type_name: str, message: str, hresult: int) -> WindowsError:
+    """An exception thrown by name: PowerShell makes its text the FullyQualifiedErrorId."""
+    return WindowsError(type_name, message, hresult, "OperationStopped", message)
+
+
 def _task_path(call: Call) -> str:
     path = call.text("TaskPath")
-    if not path.startswith("\\") or path.endswith("\\") or "\\\\" in path:
-        raise WindowsError(
-            "System.ArgumentException",
-            f"'{path}' is no full task path such as \\Folder\\Name",
-            0x80070057,
-            "OperationStopped",
-            path,
-        )
+    if not _TASK_PATH.fullmatch(path):
+        message = f"'{path}' is no full task path such as \\Folder\\Name"
+        raise _thrown("System.ArgumentException", message, 0x80070057)
+    return path
+
+
+def _required_task(call: Call) -> str:
+    path = _task_path(call)
+    if not call.box.windows.scheduler.get(path)["Exists"]:
+        message = f"There is no scheduled task '{path}'."
+        raise _thrown("System.IO.FileNotFoundException", message, 0x80070002)
     return path
 
 
 def get_tasks(call: Call) -> list[dict[str, Any]]:
     """Get-BoxTask."""
-    return [call.box.windows.scheduler.get(path) for path in call.texts("TaskPath")]
+    answers = []
+    for path in call.texts("TaskPath"):
+        answer = call.box.windows.scheduler.get(path)
+        if not _TASK_PATH.fullmatch(path):
+            answer["Error"] = f"'{path}' is no full task path such as \\Folder\\Name"
+        answers.append(answer)
+    return answers
 
 
 def test_task(call: Call) -> dict[str, Any]:
@@ -106,26 +117,25 @@ def unregister_task(call: Call) -> dict[str, Any]:
 
 def start_task(call: Call) -> dict[str, Any]:
     """Start-BoxTask."""
-    return call.box.windows.scheduler.start(_task_path(call))
+    return call.box.windows.scheduler.start(_required_task(call))
 
 
 def stop_task(call: Call) -> dict[str, Any]:
     """Stop-BoxTask."""
-    return call.box.windows.scheduler.stop(_task_path(call))
+    return call.box.windows.scheduler.stop(_required_task(call))
 
 
 def enable_task(call: Call) -> dict[str, Any]:
     """Enable-BoxTask."""
-    return call.box.windows.scheduler.set_enabled(_task_path(call), True)
+    return call.box.windows.scheduler.set_enabled(_required_task(call), True)
 
 
 def disable_task(call: Call) -> dict[str, Any]:
     """Disable-BoxTask."""
-    return call.box.windows.scheduler.set_enabled(_task_path(call), False)
+    return call.box.windows.scheduler.set_enabled(_required_task(call), False)
 
 
 COMMANDS: dict[str, Command] = {
-    "get-boxdisk": disk,
     "get-boxacl": get_acl,
     "set-boxacl": set_acl,
     "get-boxfirewall": firewall,
