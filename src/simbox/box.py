@@ -1,4 +1,4 @@
-"""A simulated Windows box: a folder with its drives and its state, and the Windows services on top of them."""
+"""A simulated Windows box: a folder with its drives and its state, and the Windows services on top."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class Box:
         profile: what it was made of.
         drive_c: host folder of C:.
         store: persisted state. events: counted and logged happenings. filesystem: path translation.
-        windows: the services (scheduler, firewall, gpu, disk, acl, account, network, process, system, junction).
+        windows: the services (scheduler, firewall, gpu, disk, acl, account, network, process, system,
+        junction).
         simulator_environment: SIMBOX_PORT and SIMBOX_TOKEN, which every process of a wine box must have; the
             stand-ins reach this simulator by them. Empty while no simulator serves the box.
     """
@@ -71,7 +72,7 @@ class Box:
         return cls(directory, name, address, loaded, engine)
 
     def boot(self, starter: ProcessStarter | None = None) -> None:
-        """Switch on: boot and logon triggers fire, repeating triggers begin. `starter` starts task actions."""
+        """Switch on: boot and logon triggers fire, repeating ones begin. `starter` starts task actions."""
         self.windows.boot(starter)
 
     def shut_down(self) -> None:

@@ -14,7 +14,9 @@ from simbox import service
 
 
 def register(subparsers: Any) -> None:
-    """Add the command `sim` to an argparse `add_subparsers()` object; each command sets `run(options) -> int`."""
+    """Add the command `sim` to an argparse `add_subparsers()` object; each command sets `run(options) ->
+    int`.
+    """
     parser = subparsers.add_parser("sim", help="simulated Windows boxes", description=__doc__)
     commands = parser.add_subparsers(dest="sim_command", required=True, metavar="COMMAND")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import argparse
 import contextlib
 import fcntl
-import json
 import os
 import secrets
 import signal
@@ -201,9 +200,8 @@ class Daemon:
             return [running.status() for running in self._boxes]
         running = next((known for known in self._boxes if known.plan.name == params.get("box")), None)
         if running is None:
-            raise ValueError(
-                f"no box {params.get('box')!r}; there are: {', '.join(known.plan.name for known in self._boxes)}"
-            )
+            names = ", ".join(known.plan.name for known in self._boxes)
+            raise ValueError(f"no box {params.get('box')!r}; there are: {names}")
         match method:
             case "drift":
                 return drift.apply(running.box)

@@ -125,7 +125,9 @@ class Filesystem:
         host.symlink_to(self.host(target), target_is_directory=True)
 
     def _is_junction(self, host: Path) -> bool:
-        """A symlink to somewhere else in the box; a wine box links the files of C:\\windows to its template."""
+        """A symlink to somewhere else in the box; a wine box links the files of C:\\windows to its
+        template.
+        """
         return host.is_symlink() and Path(os.path.realpath(host)).is_relative_to(self._real)
 
     @staticmethod

@@ -1,4 +1,6 @@
-"""A download mirror for the simulated boxes: small files at the addresses where a model hub has the large ones."""
+"""A download mirror for the simulated boxes: small files at the addresses where a model hub has the large
+ones.
+"""
 
 from __future__ import annotations
 
@@ -85,7 +87,8 @@ class Mirror:
     """Serves the folder over HTTP.
 
     Args:
-        directory: made and filled when empty. address: loopback address. port: 0 takes a free one; a fixed one keeps the
+        directory: made and filled when empty. address: loopback address. port: 0 takes a free one; a fixed
+        one keeps the
             declared URL the same from one start to the next.
     """
 

@@ -1,6 +1,7 @@
 """Profiles: what a simulated box is made of, as YAML data in `profiles/`.
 
-A profile may extend another (`extends: rtx4090d`): mappings are merged key by key, everything else is replaced.
+A profile may extend another (`extends: rtx4090d`): mappings are merged key by key, everything else is
+replaced.
 """
 
 from __future__ import annotations

@@ -1,6 +1,8 @@
-"""The loopback server of a simulator: box services and programs for the stand-ins, control for the command line.
+"""The loopback server of a simulator: box services and programs for the stand-ins, control for the command
+line.
 
-One connection, one request: a JSON line with a token. A box's token opens that box alone, the control token opens
+One connection, one request: a JSON line with a token. A box's token opens that box alone, the control
+token opens
 the fleet.
 """
 
@@ -136,7 +138,9 @@ class RpcServer:
 
 
 def ask(port: int, token: str, method: str, params: dict[str, Any] | None = None) -> Any:
-    """Send one control request and return its value. Raises OSError, or RuntimeError with the simulator's text."""
+    """Send one control request and return its value. Raises OSError, or RuntimeError with the simulator's
+    text.
+    """
     with socket.create_connection(("127.0.0.1", port), timeout=120) as connection:
         return _exchange(connection, token, method, params)
 

@@ -50,7 +50,9 @@ def state(name: str, profile: Profile) -> dict[str, Any]:
 
 
 def drives(box: Box) -> None:
-    """Lay down the files of a new box. A program file is a copy of the stub exe in a wine box (`programs.image`)."""
+    """Lay down the files of a new box. A program file is a copy of the stub exe in a wine box
+    (`programs.image`).
+    """
     from simbox import programs
 
     files = box.filesystem
@@ -101,7 +103,9 @@ def _toolchain(box: Box) -> None:
 
 
 def _vcvars(studio: dict[str, Any]) -> bytes:
-    """The batch file that makes the compiler usable in one process; honours -vcvars_ver= as far as it is installed."""
+    """The batch file that makes the compiler usable in one process; honours -vcvars_ver= as far as it is
+    installed.
+    """
     root, toolset = studio["root"], studio["toolset"]
     short = ".".join(toolset.split(".")[:2])
     tools = f"{root}\\VC\\Tools\\MSVC\\{toolset}"

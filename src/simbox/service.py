@@ -87,7 +87,9 @@ def fleet(directory: Path | None = None) -> dict[str, Any] | None:
 
 
 def down(directory: Path | None = None) -> bool:
-    """Stop the simulator of that directory by its process id and wait until it has ended; False when none ran."""
+    """Stop the simulator of that directory by its process id and wait until it has ended; False when none
+    ran.
+    """
     layout = Layout(directory or default_directory())
     try:
         control = json.loads(layout.control.read_text("utf-8"))
@@ -111,7 +113,9 @@ def down(directory: Path | None = None) -> bool:
 
 
 def reset(directory: Path | None = None) -> bool:
-    """Take the fleet down and delete its directory; False when there was none. Only a fleet's own is deleted."""
+    """Take the fleet down and delete its directory; False when there was none. Only a fleet's own is
+    deleted.
+    """
     layout = Layout(directory or default_directory())
     down(layout.directory)
     if not layout.directory.exists():
@@ -190,7 +194,8 @@ def _check_same(
     ]
     if different:
         raise SimError(
-            f"a simulated fleet is already up with {', '.join(different)}; take it down first: ninfer-fleet sim down"
+            f"a simulated fleet is already up with {', '.join(different)}; "
+            "take it down first: ninfer-fleet sim down"
         )
 
 

@@ -1,6 +1,7 @@
 """The state of one simulated box that has no file of its own: tasks, firewall rules, ACLs, devices, accounts.
 
-One JSON file, replaced atomically, guarded by one lock, so that a simulator killed at any point finds a whole state.
+One JSON file, replaced atomically, guarded by one lock, so that a simulator killed at any point finds a
+whole state.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Stand-ins for the Windows programs that a box runs: one function for each exe name.
 
-A program file on the box only has to exist and to have the right name; `run` here is what it does. The RPC of a wine
+A program file on the box only has to exist and to have the right name; `run` here is what it does. The RPC
+of a wine
 box and the job runner, task runner and mini cmd of the python engine all come through `start`.
 """
 
@@ -30,6 +31,7 @@ _MODULES = {
     "cmake.exe": "cmake",
     "ninja.exe": "ninja",
     "curl.exe": "curl",
+    "netsh.exe": "netsh",
     "vcpkg.exe": "vcpkg",
     "ninfer-serve.exe": "serve",
     "ninfer.exe": "ninfer",

@@ -1,4 +1,6 @@
-"""cmake.exe: configures with the Ninja generator, so that build.ninja and compile_commands.json carry what was given."""
+"""cmake.exe: configures with the Ninja generator, so that build.ninja and compile_commands.json carry what
+was given.
+"""
 
 from __future__ import annotations
 
@@ -98,11 +100,13 @@ def _configure(invocation: Invocation, arguments: list[str]) -> None:
     compiler = _tool(invocation, "cl.exe")
     if compiler is None:
         raise _Failed(
-            "CMAKE_CXX_COMPILER not set, after EnableLanguage\n(no cl.exe in PATH: not in a Visual Studio environment)"
+            "CMAKE_CXX_COMPILER not set, after EnableLanguage\n"
+            "(no cl.exe in PATH: not in a Visual Studio environment)"
         )
     if _tool(invocation, "ninja.exe") is None and not cache.get("CMAKE_MAKE_PROGRAM"):
         raise _Failed(
-            'CMake was unable to find a build program corresponding to "Ninja".  CMAKE_MAKE_PROGRAM is not set.'
+            'CMake was unable to find a build program corresponding to "Ninja".  '
+            "CMAKE_MAKE_PROGRAM is not set."
         )
     nvcc = cache.get("CMAKE_CUDA_COMPILER", "").replace("/", "\\") or _tool(invocation, "nvcc.exe")
     if not nvcc or not files.exists(nvcc):
@@ -124,9 +128,8 @@ def _configure(invocation: Invocation, arguments: list[str]) -> None:
     cache.setdefault("CMAKE_CUDA_ARCHITECTURES", architecture)
     cache.setdefault("NINFER_TARGET_SM_COUNT", sm_count)
     invocation.out(f"-- The CXX compiler identification is MSVC 19.{_toolset(invocation)}")
-    invocation.out(
-        f"-- The CUDA compiler identification is NVIDIA {invocation.box.profile.get('toolchain', 'cuda', 'nvcc')}"
-    )
+    cuda = invocation.box.profile.get("toolchain", "cuda", "nvcc")
+    invocation.out(f"-- The CUDA compiler identification is NVIDIA {cuda}")
     _write(invocation, host, source, build, cache, compiler, nvcc)
     unused = sorted(
         name for name in entries if name in ("NINFER_SM_COUNT", "NINFER_CUDA_ARCH", "NINFER_TIER")

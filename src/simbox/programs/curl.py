@@ -10,25 +10,64 @@ import urllib.request
 from simbox.programs.invocation import Invocation
 
 _WITH_VALUE = {
-    "-o": "output", "--output": "output", "-C": "continue", "--continue-at": "continue", "--retry": "retry",
-    "--retry-delay": "ignored", "--retry-max-time": "ignored", "--connect-timeout": "connect", "-m": "limit",
-    "--max-time": "limit", "-H": "header", "--header": "header", "-A": "agent", "--user-agent": "agent",
-    "--noproxy": "ignored", "--speed-limit": "ignored", "--speed-time": "ignored", "-Y": "ignored", "-y": "ignored",
-    "-w": "write", "--write-out": "write", "--url": "url", "--limit-rate": "ignored", "--max-filesize": "ignored",
-    "--proto": "ignored", "--proto-redir": "ignored",
-}  # fmt: skip
+    "-o": "output",
+    "--output": "output",
+    "-C": "continue",
+    "--continue-at": "continue",
+    "--retry": "retry",
+    "--retry-delay": "ignored",
+    "--retry-max-time": "ignored",
+    "--connect-timeout": "connect",
+    "-m": "limit",
+    "--max-time": "limit",
+    "-H": "header",
+    "--header": "header",
+    "-A": "agent",
+    "--user-agent": "agent",
+    "--noproxy": "ignored",
+    "--speed-limit": "ignored",
+    "--speed-time": "ignored",
+    "-Y": "ignored",
+    "-y": "ignored",
+    "-w": "write",
+    "--write-out": "write",
+    "--url": "url",
+    "--limit-rate": "ignored",
+    "--max-filesize": "ignored",
+    "--proto": "ignored",
+    "--proto-redir": "ignored",
+}
 _SWITCHES = {
-    "-f": "fail", "--fail": "fail", "-L": "location", "--location": "location", "-s": "silent",
-    "--silent": "silent", "-S": "show", "--show-error": "show", "--retry-all-errors": "", "--ssl-no-revoke": "",
-    "--create-dirs": "dirs", "-O": "remote_name", "-#": "", "--progress-bar": "", "-k": "", "--compressed": "",
-    "--retry-connrefused": "", "-q": "", "--disable": "", "--no-progress-meter": "silent", "--ssl-revoke-best-effort": "",
-    "--fail-with-body": "fail", "--remove-on-error": "",
-}  # fmt: skip
+    "-f": "fail",
+    "--fail": "fail",
+    "-L": "location",
+    "--location": "location",
+    "-s": "silent",
+    "--silent": "silent",
+    "-S": "show",
+    "--show-error": "show",
+    "--retry-all-errors": "",
+    "--ssl-no-revoke": "",
+    "--create-dirs": "dirs",
+    "-O": "remote_name",
+    "-#": "",
+    "--progress-bar": "",
+    "-k": "",
+    "--compressed": "",
+    "--retry-connrefused": "",
+    "-q": "",
+    "--disable": "",
+    "--no-progress-meter": "silent",
+    "--ssl-revoke-best-effort": "",
+    "--fail-with-body": "fail",
+    "--remove-on-error": "",
+}
 _CHUNK_BYTES = 1 << 20
 
 
 def run(invocation: Invocation) -> int:
-    """Exit codes of curl: 2 usage, 6 no such host, 7 refused, 22 HTTP error with -f, 23 cannot write, 28 timeout,
+    """Exit codes of curl: 2 usage, 6 no such host, 7 refused, 22 HTTP error with -f, 23 cannot write, 28
+    timeout,
     33 range not served, 56 broken off."""
     options: dict[str, str] = {}
     headers: dict[str, str] = {}

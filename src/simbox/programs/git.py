@@ -44,10 +44,20 @@ def run(invocation: Invocation) -> int:
         invocation.out(f"git version {invocation.box.profile.get('toolchain', 'git')}")
         return 0
     commands = {
-        "clone": _clone, "init": _init, "remote": _remote, "config": _config, "fetch": _fetch,
-        "checkout": _checkout, "switch": _checkout, "reset": _checkout, "rev-parse": _rev_parse, "status": _status,
-        "cat-file": _cat_file, "clean": _nothing, "submodule": _nothing,
-    }  # fmt: skip
+        "clone": _clone,
+        "init": _init,
+        "remote": _remote,
+        "config": _config,
+        "fetch": _fetch,
+        "checkout": _checkout,
+        "switch": _checkout,
+        "reset": _checkout,
+        "rev-parse": _rev_parse,
+        "status": _status,
+        "cat-file": _cat_file,
+        "clean": _nothing,
+        "submodule": _nothing,
+    }
     name = arguments[0] if arguments else ""
     if name not in commands:
         invocation.err(f"git: '{name}' is not a git command. See 'git --help'.")

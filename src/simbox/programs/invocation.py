@@ -24,7 +24,8 @@ class Invocation:
     """What a program gets.
 
     Attributes:
-        box, path (Windows path of its file), argv (argv[0] included), command_line (as given to CreateProcess),
+        box, path (Windows path of its file), argv (argv[0] included), command_line (as given to
+        CreateProcess),
         cwd (Windows folder), pid (on the box), environment, stdout and stderr (called with bytes), stdin,
         stopping (set when the process is killed: return soon; the exit code is then the killer's).
     """
@@ -140,7 +141,8 @@ def start(
         path: Windows path of its exe; must exist. argv: argv[0] included.
         environment: None means the machine's. pid: given by Wine; None lets the box choose one.
 
-    Raises: WindowsError 0x80070002 when the file is absent, 0x800700C1 when its name is no program known here.
+    Raises: WindowsError 0x80070002 when the file is absent, 0x800700C1 when its name is no program known
+    here.
     """
     from simbox import programs
 

@@ -8,8 +8,17 @@ from simbox import programs
 from simbox.programs.invocation import Invocation
 
 # Beside the exe files in a real build (ninfer.md section 3).
-DLLS = ("avcodec-62.dll", "avformat-62.dll", "avutil-60.dll", "swscale-9.dll", "swresample-6.dll", "libcurl.dll",
-        "z.dll", "dstorage.dll", "dstoragecore.dll")  # fmt: skip
+DLLS = (
+    "avcodec-62.dll",
+    "avformat-62.dll",
+    "avutil-60.dll",
+    "swscale-9.dll",
+    "swresample-6.dll",
+    "libcurl.dll",
+    "z.dll",
+    "dstorage.dll",
+    "dstoragecore.dll",
+)
 
 
 def run(invocation: Invocation) -> int:
@@ -32,7 +41,7 @@ def run(invocation: Invocation) -> int:
 
 
 def build(invocation: Invocation, folder: str, targets: list[str]) -> int:
-    """Build targets (all when empty) in a configured folder; already built and unchanged ones cost no step."""
+    """Build targets (all when empty) in a configured folder; what is built and unchanged costs no step."""
     host = invocation.box.filesystem.host(folder)
     if not (host / "build.ninja").is_file():
         invocation.err("ninja: error: loading 'build.ninja': The system cannot find the file specified.")

@@ -142,7 +142,8 @@ class _Serving:
         gpu.allocate(self._invocation.pid, options.device, sizes.weights + sizes.reservation)
         err(
             f"kv capacity {sizes.tokens} tokens ({sizes.tokens // 64} pages), free after weights "
-            f"{sizes.free_after_weights / GIB:.2f} GiB, free after startup {sizes.free_after_startup / GIB:.2f} GiB, "
+            f"{sizes.free_after_weights / GIB:.2f} GiB, "
+            f"free after startup {sizes.free_after_startup / GIB:.2f} GiB, "
             f"headroom {HEADROOM_BYTES / GIB:.2f} GiB, graphs {sizes.graph >> 20} MiB"
         )
         err(f"model loaded in {load_s:.1f} s")
@@ -150,7 +151,8 @@ class _Serving:
         if options.draft > MOST_DRAFT_TOKENS and options.cuda_graph:
             raise _Exit(
                 ABORTED,
-                "src/runtime/cuda_graph.cpp:141: CUDA check failed: cudaErrorGraphExecUpdateFailure (update result 2)",
+                "src/runtime/cuda_graph.cpp:141: CUDA check failed: "
+                "cudaErrorGraphExecUpdateFailure (update result 2)",
             )
         return sizes
 
@@ -191,24 +193,48 @@ class _Serving:
         )
         self._log.write(
             "server_start",
-            server={"host": options.host, "port": options.port, "model_id": options.model_id, "auth": auth,
-                    "process_id": self._invocation.pid},
-            artifact={"path": options.artifact, "size_bytes": self._host_path(options.artifact).stat().st_size,
-                      "target": "qwen3_8_27b", "weights_id": "groupwise-int",
-                      "load_seconds": float(self._box.profile.get("serve", "load_seconds", default=0.3))},
-            engine={"max_context": options.max_context, "kv_capacity_mode": "auto" if options.kv_capacity is None
-                    else "explicit", "kv_capacity_tokens": sizes.tokens, "max_concurrency": options.max_concurrency,
-                    "kv_cache": options.kv_dtype, "vision": options.vision, "speculative": options.spec,
-                    "draft_window": options.draft, "proposal_head": options.lm_head_draft},
+            server={
+                "host": options.host,
+                "port": options.port,
+                "model_id": options.model_id,
+                "auth": auth,
+                "process_id": self._invocation.pid,
+            },
+            artifact={
+                "path": options.artifact,
+                "size_bytes": self._host_path(options.artifact).stat().st_size,
+                "target": "qwen3_8_27b",
+                "weights_id": "groupwise-int",
+                "load_seconds": float(self._box.profile.get("serve", "load_seconds", default=0.3)),
+            },
+            engine={
+                "max_context": options.max_context,
+                "kv_capacity_mode": "auto" if options.kv_capacity is None else "explicit",
+                "kv_capacity_tokens": sizes.tokens,
+                "max_concurrency": options.max_concurrency,
+                "kv_cache": options.kv_dtype,
+                "vision": options.vision,
+                "speculative": options.spec,
+                "draft_window": options.draft,
+                "proposal_head": options.lm_head_draft,
+            },
             sampling={"temperature": options.temperature, "top_p": options.top_p, "top_k": options.top_k},
-            memory={"weights_bytes": sizes.weights, "runtime_reservation_bytes": sizes.reservation,
-                    "kv_capacity_increment_bytes": sizes.token * 64, "kv_payload_bytes": sizes.pool,
-                    "minimum_runtime_reservation_bytes": sizes.fixed + options.context_pages * 64 * sizes.token,
-                    "available_after_weights_bytes": sizes.free_after_weights,
-                    "available_after_startup_bytes": sizes.free_after_startup, "headroom_bytes": HEADROOM_BYTES,
-                    "graph_allowance_bytes": sizes.graph},
-            environment={"gpu_name": device["name"], "gpu_uuid": device["uuid"],
-                         "total_memory_bytes": int(device["memory_mib"]) << 20,
-                         "cuda_driver_version": state["cuda_version"]},
+            memory={
+                "weights_bytes": sizes.weights,
+                "runtime_reservation_bytes": sizes.reservation,
+                "kv_capacity_increment_bytes": sizes.token * 64,
+                "kv_payload_bytes": sizes.pool,
+                "minimum_runtime_reservation_bytes": sizes.fixed + options.context_pages * 64 * sizes.token,
+                "available_after_weights_bytes": sizes.free_after_weights,
+                "available_after_startup_bytes": sizes.free_after_startup,
+                "headroom_bytes": HEADROOM_BYTES,
+                "graph_allowance_bytes": sizes.graph,
+            },
+            environment={
+                "gpu_name": device["name"],
+                "gpu_uuid": device["uuid"],
+                "total_memory_bytes": int(device["memory_mib"]) << 20,
+                "cuda_driver_version": state["cuda_version"],
+            },
             argv=redacted(list(self._invocation.argv)),
-        )  # fmt: skip
+        )

@@ -1,4 +1,6 @@
-"""The engine behind ninfer-serve's routes: lanes, queue, counters, prefix cache and made-up text at a set speed."""
+"""The engine behind ninfer-serve's routes: lanes, queue, counters, prefix cache and made-up text at a set
+speed.
+"""
 
 from __future__ import annotations
 

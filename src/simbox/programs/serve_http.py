@@ -37,7 +37,7 @@ class Server(http.server.ThreadingHTTPServer):
             selector.register(self, selectors.EVENT_READ)
             selector.register(self._woken, selectors.EVENT_READ)
             while all(key.fileobj is not self._woken for key, _ in selector.select()):
-                self._handle_request_noblock()
+                super()._handle_request_noblock()  # type: ignore[misc]
 
     def stop(self) -> None:
         """End `serve` and break every open connection, as a killed process does."""
@@ -181,7 +181,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def _chat_chunks(self, job: Job, head: dict[str, Any], usage: bool) -> Iterator[str]:
         def chunk(delta: dict[str, Any], finish: str | None = None, **more: Any) -> str:
             choice = {"index": 0, "delta": delta, "finish_reason": finish}
-            return f"data: {json.dumps({**head, 'object': 'chat.completion.chunk', 'choices': [choice], **more})}\n\n"
+            value = {**head, "object": "chat.completion.chunk", "choices": [choice], **more}
+            return f"data: {json.dumps(value)}\n\n"
 
         yield chunk({"role": "assistant", "content": ""})
         for kind, text in self.server.engine.generate(job):
@@ -206,9 +207,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
             "content": [{"type": "text", "text": _text(pieces, "content")}],
             "stop_reason": _stop_reason(job),
             "stop_sequence": None,
-            "usage": {"input_tokens": job.prompt_tokens, "output_tokens": job.completion_tokens,
-                      "cache_read_input_tokens": job.cached_tokens},
-        }  # fmt: skip
+            "usage": {
+                "input_tokens": job.prompt_tokens,
+                "output_tokens": job.completion_tokens,
+                "cache_read_input_tokens": job.cached_tokens,
+            },
+        }
         self._json(200, answer)
 
     def _message_events(self, job: Job, head: dict[str, Any]) -> Iterator[str]:
@@ -239,8 +243,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             raise Refused(400, "invalid_request", "max_tokens must be a positive integer")
         if not self.server.options.vision and "image_url" in json.dumps(request["messages"]):
             raise Refused(400, "vision_disabled", "the server was started without --vision")
-        thinking = self.server.options.thinking and not (
-            (request.get("chat_template_kwargs") or {}).get("enable_thinking") is False
+        thinking = (
+            self.server.options.thinking
+            and (request.get("chat_template_kwargs") or {}).get("enable_thinking") is not False
         )
         job = self.server.engine.admit(_prompt(request), max_tokens, thinking)
         self.server.log.write("request_start", request_id=job.id, prompt_tokens=job.prompt_tokens)
@@ -250,17 +255,24 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.server.log.write(
             "request_done",
             request_id=job.id,
-            finish_reason={"length": "output_limit", "stop": "stop_token"}.get(job.finish_reason, job.finish_reason),
+            finish_reason={"length": "output_limit", "stop": "stop_token"}.get(
+                job.finish_reason, job.finish_reason
+            ),
             prompt_tokens=job.prompt_tokens,
             completion_tokens=job.completion_tokens,
             computed_tokens=job.prompt_tokens - job.cached_tokens,
             cached_tokens=job.cached_tokens,
             reuse_path="prefix" if job.cached_tokens else "none",
             tool_calls=0,
-            seconds={"ttft": round(job.ttft_s, 6), "prefill": round(job.prefill_s, 6), "vision": 0,
-                     "decode": round(job.decode_s, 6), "total": round(time.monotonic() - job.started, 6)},
+            seconds={
+                "ttft": round(job.ttft_s, 6),
+                "prefill": round(job.prefill_s, 6),
+                "vision": 0,
+                "decode": round(job.decode_s, 6),
+                "total": round(time.monotonic() - job.started, 6),
+            },
             speculative={"drafted": job.drafted, "accepted": job.accepted},
-        )  # fmt: skip
+        )
 
     def _authorised(self) -> bool:
         key = self.server.options.api_key
@@ -272,8 +284,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def _error(self, status: int, code: str, message: str) -> None:
         if self.path.startswith("/v1/messages"):
-            kind = {401: "authentication_error", 404: "not_found_error", 429: "overloaded_error",
-                    413: "request_too_large"}.get(status, "invalid_request_error" if status < 500 else "api_error")  # fmt: skip
+            kind = {
+                401: "authentication_error",
+                404: "not_found_error",
+                429: "overloaded_error",
+                413: "request_too_large",
+            }.get(status, "invalid_request_error" if status < 500 else "api_error")
             self._json(status, {"type": "error", "error": {"type": kind, "message": message}})
             return
         kind = "server_error" if status >= 500 else "invalid_request_error"

@@ -1,6 +1,7 @@
 """How ninfer-serve divides the card: weights, fixed parts, and the KV pool it sizes from what is free.
 
-The arithmetic is that of the engine's published figures (16 attention layers of 4 KV heads, pages of 64 tokens).
+The arithmetic is that of the engine's published figures (16 attention layers of 4 KV heads, pages of 64
+tokens).
 """
 
 from __future__ import annotations

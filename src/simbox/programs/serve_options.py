@@ -1,7 +1,7 @@
 """The command line of ninfer-serve, as strict as the real one.
 
-The artifact comes first; no prefixes of flags, no `--flag=value`; a repeated flag's last value wins; whatever is wrong is
-told on stderr with the whole usage, exit code 1.
+The artifact comes first; no prefixes of flags, no `--flag=value`; a repeated flag's last value wins;
+whatever is wrong is told on stderr with the whole usage, exit code 1.
 """
 
 from __future__ import annotations
@@ -144,17 +144,52 @@ _FLAGS: dict[str, tuple[str, Callable[[str], Any] | None, dict[str, Any]]] = {
     "--greedy": ("greedy", None, {"greedy": True}),
 }
 _DEFAULTS: dict[str, Any] = {
-    "host": "127.0.0.1", "port": 8080, "api_key": "", "cors": False, "ui": True, "model_id": "qwen3.8-27b",
-    "max_request_mib": 384, "request_log_jsonl": None, "log_stats_interval_ms": 5000, "max_concurrency": 1,
-    "max_pending_requests": 16, "pending_timeout_ms": 30000, "response_store_max_records": 1024,
-    "response_store_max_mib": 256, "device": 0, "max_context": 8192, "kv_capacity": None,
-    "kv_capacity_given": False, "prefill_chunk": 1024, "kv_dtype": "bf16", "spec": None, "draft_tokens": None,
-    "lm_head_draft": False, "cuda_graph": True, "prefix_reuse": True, "vision": False, "vision_max_tokens": 8192,
-    "max_media_items": 16, "max_video_pixels": 134217728, "disk_cache": False, "disk_cache_dir": None,
-    "disk_cache_gb": 30, "wddm_evictable_budget": False, "default_max_tokens": 8192, "thinking": True,
-    "preserve_thinking": False, "reasoning_effort": None, "temperature": None, "top_p": None, "top_k": None,
-    "min_p": None, "presence_penalty": None, "frequency_penalty": None, "seed": None, "greedy": False,
-}  # fmt: skip
+    "host": "127.0.0.1",
+    "port": 8080,
+    "api_key": "",
+    "cors": False,
+    "ui": True,
+    "model_id": "qwen3.8-27b",
+    "max_request_mib": 384,
+    "request_log_jsonl": None,
+    "log_stats_interval_ms": 5000,
+    "max_concurrency": 1,
+    "max_pending_requests": 16,
+    "pending_timeout_ms": 30000,
+    "response_store_max_records": 1024,
+    "response_store_max_mib": 256,
+    "device": 0,
+    "max_context": 8192,
+    "kv_capacity": None,
+    "kv_capacity_given": False,
+    "prefill_chunk": 1024,
+    "kv_dtype": "bf16",
+    "spec": None,
+    "draft_tokens": None,
+    "lm_head_draft": False,
+    "cuda_graph": True,
+    "prefix_reuse": True,
+    "vision": False,
+    "vision_max_tokens": 8192,
+    "max_media_items": 16,
+    "max_video_pixels": 134217728,
+    "disk_cache": False,
+    "disk_cache_dir": None,
+    "disk_cache_gb": 30,
+    "wddm_evictable_budget": False,
+    "default_max_tokens": 8192,
+    "thinking": True,
+    "preserve_thinking": False,
+    "reasoning_effort": None,
+    "temperature": None,
+    "top_p": None,
+    "top_k": None,
+    "min_p": None,
+    "presence_penalty": None,
+    "frequency_penalty": None,
+    "seed": None,
+    "greedy": False,
+}
 
 
 def usage() -> str:

@@ -14,7 +14,6 @@ from simbox.windows.errors import WindowsError
 from simbox.windows.firewall import Firewall
 from simbox.windows.gpu import Gpu
 from simbox.windows.junction import Junctions
-from simbox.windows.junction import Junctions
 from simbox.windows.network import Network
 from simbox.windows.process import Processes
 from simbox.windows.scheduler import Scheduler
@@ -59,7 +58,8 @@ class Windows:
     def call(self, method: str, params: dict[str, Any]) -> Any:
         """Run a method by dotted name with named parameters, as the RPC does.
 
-        Raises: WindowsError of the method, or of type UnknownCommand / BadRequest for a wrong name / parameter.
+        Raises: WindowsError of the method, or of type UnknownCommand / BadRequest for a wrong name /
+        parameter.
         """
         service, _, name = method.partition(".")
         target = getattr(getattr(self, service), name, None) if service in self.SERVICES else None

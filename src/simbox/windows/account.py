@@ -43,7 +43,7 @@ class Accounts:
         self._box = box
 
     def sid_of(self, name: str) -> str:
-        r"""The SID of `NAME`, `.\NAME`, `COMPUTER\NAME`, `BUILTIN\NAME`, `NT AUTHORITY\NAME`, or of a SID itself.
+        r"""The SID of `NAME`, `.\NAME`, `COMPUTER\NAME`, `BUILTIN\NAME`, `NT AUTHORITY\NAME`, or of a SID.
 
         Raises: WindowsError IdentityNotMappedException (0x80070534).
         """

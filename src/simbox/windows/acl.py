@@ -1,6 +1,8 @@
-"""Access control lists of a simulated box: explicit entries kept, inherited ones computed from the folders above.
+"""Access control lists of a simulated box: explicit entries kept, inherited ones computed from the folders
+above.
 
-Windows writes inherited entries into every child when a folder's list is set; computing them on reading gives the
+Windows writes inherited entries into every child when a folder's list is set; computing them on reading
+gives the
 same answer, and a file made by any engine has the right list without being told.
 """
 
@@ -19,14 +21,44 @@ if TYPE_CHECKING:
 
 # SDDL's two-letter names (MS-DTYP 2.5.1.1) that occur on files.
 SIDS = {
-    "BA": "S-1-5-32-544", "BU": "S-1-5-32-545", "BG": "S-1-5-32-546", "SY": "S-1-5-18", "LS": "S-1-5-19",
-    "NS": "S-1-5-20", "AU": "S-1-5-11", "WD": "S-1-1-0", "CO": "S-1-3-0", "OW": "S-1-3-4", "IU": "S-1-5-4",
-    "NU": "S-1-5-2", "AC": "S-1-15-2-1",
-}  # fmt: skip
+    "BA": "S-1-5-32-544",
+    "BU": "S-1-5-32-545",
+    "BG": "S-1-5-32-546",
+    "SY": "S-1-5-18",
+    "LS": "S-1-5-19",
+    "NS": "S-1-5-20",
+    "AU": "S-1-5-11",
+    "WD": "S-1-1-0",
+    "CO": "S-1-3-0",
+    "OW": "S-1-3-4",
+    "IU": "S-1-5-4",
+    "NU": "S-1-5-2",
+    "AC": "S-1-15-2-1",
+}
 _SID_NAMES = {sid: name for name, sid in SIDS.items()}
-RIGHTS = {"FA": 0x1F01FF, "FR": 0x120089, "FW": 0x120116, "FX": 0x1200A0, "GA": 0x10000000, "GR": -0x80000000,
-          "GW": 0x40000000, "GX": 0x20000000, "RC": 0x20000, "SD": 0x10000, "WD": 0x40000, "WO": 0x80000,
-          "CC": 1, "DC": 2, "LC": 4, "SW": 8, "RP": 0x10, "WP": 0x20, "DT": 0x40, "LO": 0x80, "CR": 0x100}  # fmt: skip
+RIGHTS = {
+    "FA": 0x1F01FF,
+    "FR": 0x120089,
+    "FW": 0x120116,
+    "FX": 0x1200A0,
+    "GA": 0x10000000,
+    "GR": -0x80000000,
+    "GW": 0x40000000,
+    "GX": 0x20000000,
+    "RC": 0x20000,
+    "SD": 0x10000,
+    "WD": 0x40000,
+    "WO": 0x80000,
+    "CC": 1,
+    "DC": 2,
+    "LC": 4,
+    "SW": 8,
+    "RP": 0x10,
+    "WP": 0x20,
+    "DT": 0x40,
+    "LO": 0x80,
+    "CR": 0x100,
+}
 _GENERIC = {0x10000000: 0x1F01FF, 0x20000000: 0x1200A0, 0x40000000: 0x120116, 0x80000000: 0x120089}
 _ACE = re.compile(r"\(([^;()]*);([^;()]*);([^;()]*);([^;()]*);([^;()]*);([^;()]*)\)")
 _SDDL = re.compile(
@@ -48,14 +80,17 @@ class Ace:
         order = ("OI", "CI", "NP", "IO", "ID")
         names = {0x1F01FF: "FA", 0x120089: "FR", 0x120116: "FW", 0x1200A0: "FX", 0x10000000: "GA"}
         flags = "".join(flag for flag in order if flag in self.flags)
-        return f"({self.type};{flags};{names.get(self.mask, hex(self.mask))};;;{_SID_NAMES.get(self.sid, self.sid)})"
+        mask, sid = names.get(self.mask, hex(self.mask)), _SID_NAMES.get(self.sid, self.sid)
+        return f"({self.type};{flags};{mask};;;{sid})"
 
     def value(self) -> dict[str, Any]:
         """As an element of Access of Get-BoxAcl."""
-        inheritance = [name for flag, name in (("CI", "ContainerInherit"), ("OI", "ObjectInherit"))
-                       if flag in self.flags]  # fmt: skip
-        propagation = [name for flag, name in (("NP", "NoPropagateInherit"), ("IO", "InheritOnly"))
-                       if flag in self.flags]  # fmt: skip
+        inheritance = [
+            name for flag, name in (("CI", "ContainerInherit"), ("OI", "ObjectInherit")) if flag in self.flags
+        ]
+        propagation = [
+            name for flag, name in (("NP", "NoPropagateInherit"), ("IO", "InheritOnly")) if flag in self.flags
+        ]
         return {
             "Sid": self.sid,
             "Rights": self.mask - 0x1_0000_0000 if self.mask & 0x80000000 else self.mask,
@@ -165,8 +200,16 @@ class Acls:
         answers = []
         for path in [paths] if isinstance(paths, str) else paths:
             if not self._box.filesystem.exists(path):
-                answers.append({"Path": path, "Exists": False, "Sddl": None, "OwnerSid": None, "Protected": None,
-                                "Access": []})  # fmt: skip
+                answers.append(
+                    {
+                        "Path": path,
+                        "Exists": False,
+                        "Sddl": None,
+                        "OwnerSid": None,
+                        "Protected": None,
+                        "Access": [],
+                    }
+                )
                 continue
             descriptor = self.of(self._box.filesystem.normalise(path))
             answers.append(
@@ -188,8 +231,11 @@ class Acls:
         full = self._box.filesystem.normalise(path)
         before = self.of(full)
         wanted = parse(sddl, before.owner, before.group)
-        explicit = tuple(replace(ace, mask=_specific(ace.mask)) if not ace.flags & {"OI", "CI"} else ace
-                         for ace in wanted.aces if "ID" not in ace.flags)  # fmt: skip
+        explicit = tuple(
+            replace(ace, mask=_specific(ace.mask)) if not ace.flags & {"OI", "CI"} else ace
+            for ace in wanted.aces
+            if "ID" not in ace.flags
+        )
         entry = {"path": full, "sddl": replace(wanted, aces=explicit).text(), "inode": self._inode(full)}
         self._box.store.set("acl", full.casefold(), value=entry)
         return {"Changed": self.of(full) != before}

@@ -23,7 +23,9 @@ class Disks:
         self._box = box
 
     def topology(self) -> list[dict[str, Any]]:
-        """One row for each volume: what Get-Partition, Get-Disk, Get-PhysicalDisk and Get-Volume say together."""
+        """One row for each volume: what Get-Partition, Get-Disk, Get-PhysicalDisk and Get-Volume say
+        together.
+        """
         return [
             {
                 "DriveLetter": letter,

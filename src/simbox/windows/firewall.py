@@ -22,7 +22,6 @@ STORES = {
 KEYWORDS = {word.casefold(): word for word in (
     "LocalSubnet", "DNS", "DHCP", "WINS", "DefaultGateway", "Internet", "Intranet", "IntranetRemoteAccess",
     "PlayToDevice", "CaptivePortal")}  # fmt: skip
-# Keywords in the registry: RA4=LocalSubnet goes to both families.
 PROTOCOLS = {"TCP": 6, "UDP": 17, "ICMPV4": 1, "ICMPV6": 58}
 PORT_KEYWORDS = {"rpc": "RPC", "rpcepmap": "RPC-EPMap", "rpc-epmap": "RPC-EPMap", "iphttpsin": "IPHTTPS",
                  "iphttps": "IPHTTPS", "teredo": "Teredo"}  # fmt: skip
@@ -30,13 +29,16 @@ _VERSION = "v2.32"
 
 
 def _bad(parameter: str, value: object) -> WindowsError:
+    text = f"The {parameter} is invalid: {value}"
+    if "Address" in parameter:
+        text = (
+            "The address is invalid. Addresses may be specified as IP addresses, ranges, or subnets. Also, "
+            f"the following address keywords are allowed in certain places: {', '.join(KEYWORDS.values())}. "
+            f"({parameter}: {value})"
+        )
     return WindowsError(
         "Microsoft.Management.Infrastructure.CimException",
-        f"The address is invalid. Addresses may be specified as IP addresses, ranges, or subnets. Also, the "
-        f"following address keywords are allowed in certain places: LocalSubnet, DNS, DHCP, WINS, "
-        f"DefaultGateway, Internet, Intranet, IntranetRemoteAccess, PlayToDevice, CaptivePortal. ({parameter}: {value})"
-        if "Address" in parameter
-        else f"The {parameter} is invalid: {value}",
+        text,
         0x80070057,
         "InvalidArgument",
         "HRESULT 0x80070057",
@@ -146,9 +148,8 @@ def rule_string(
     if profile and not any(word.casefold() == "any" for word in profile):
         chosen = {word.casefold() for word in profile}
         parts += [f"Profile={word}" for word in ("Domain", "Private", "Public") if word.casefold() in chosen]
-    if (local_port or remote_port) and number not in (6, 17):
-        if ports("LocalPort", local_port) or ports("RemotePort", remote_port):
-            raise _bad("Protocol", protocol)
+    if number not in (6, 17) and (ports("LocalPort", local_port) or ports("RemotePort", remote_port)):
+        raise _bad("Protocol", protocol)
     for key, given in (("LPort", local_port), ("RPort", remote_port)):
         parts += [f"{key}{suffix}={text}" for suffix, text in ports(key, given)]
     for key, who in (("LA", local_address), ("RA", remote_address)):
@@ -245,7 +246,9 @@ class Firewall:
             return key is None
 
     def set_enabled(self, names: Iterable[str], enabled: bool) -> list[str]:
-        """Enable or disable local rules; the names that changed. A missing name is an error, as with the cmdlet."""
+        """Enable or disable local rules; the names that changed. A missing name is an error, as with the
+        cmdlet.
+        """
         changed = []
         with self._box.store.change() as state:
             rules = state["firewall"]["rules"]

@@ -60,11 +60,18 @@ class Gpu:
         return max(0, total - RESERVED_MIB * MIB - self.used_bytes(device))
 
     def devices(self) -> dict[str, Any]:
-        """As the Driver of Get-BoxGpu. InitResult 100: no device; without a driver nvcuda.dll does not load."""
+        """As the Driver of Get-BoxGpu. InitResult 100: no device; without a driver nvcuda.dll does not
+        load.
+        """
         gpu = self.state()
         if not gpu.get("driver_loaded", True):
-            return {"Loaded": False, "Error": "Unable to load DLL 'nvcuda.dll'", "InitResult": None,
-                    "DriverVersion": None, "Devices": []}  # fmt: skip
+            return {
+                "Loaded": False,
+                "Error": "Unable to load DLL 'nvcuda.dll'",
+                "InitResult": None,
+                "DriverVersion": None,
+                "Devices": [],
+            }
         major, minor = (int(part) for part in gpu["cuda_version"].split("."))
         return {
             "Loaded": True,
@@ -130,25 +137,60 @@ class Gpu:
         leaf(2, "minor_number", "N/A")
         leaf(2, "vbios_version", gpu.get("vbios", "N/A"))
         bus = device["pci_bus_id"]
-        group("pci", pci_bus=bus[9:11], pci_device=bus[12:14], pci_domain=bus[4:8], pci_base_class=3,
-              pci_sub_class=0, pci_device_id=device["pci_device_id"], pci_bus_id=bus,
-              pci_sub_system_id="40BF10DE")  # fmt: skip
+        group(
+            "pci",
+            pci_bus=bus[9:11],
+            pci_device=bus[12:14],
+            pci_domain=bus[4:8],
+            pci_base_class=3,
+            pci_sub_class=0,
+            pci_device_id=device["pci_device_id"],
+            pci_bus_id=bus,
+            pci_sub_system_id="40BF10DE",
+        )
         leaf(2, "fan_speed", "30 %")
         leaf(2, "performance_state", "P0" if busy else "P8")
         group("clocks_event_reasons", clocks_event_reason_gpu_idle="Not Active" if busy else "Active")
-        group("fb_memory_usage", total=f"{total} MiB", reserved=f"{RESERVED_MIB} MiB", used=f"{used} MiB",
-              free=f"{self.free_bytes(index) // MIB} MiB")  # fmt: skip
+        group(
+            "fb_memory_usage",
+            total=f"{total} MiB",
+            reserved=f"{RESERVED_MIB} MiB",
+            used=f"{used} MiB",
+            free=f"{self.free_bytes(index) // MIB} MiB",
+        )
         group("bar1_memory_usage", total="65536 MiB", used="1 MiB", free="65535 MiB")
         leaf(2, "compute_mode", "Default")
-        group("utilization", gpu_util=f"{3 if busy else 1} %", memory_util="1 %", encoder_util="0 %",
-              decoder_util="0 %", jpeg_util="0 %", ofa_util="0 %")  # fmt: skip
+        group(
+            "utilization",
+            gpu_util=f"{3 if busy else 1} %",
+            memory_util="1 %",
+            encoder_util="0 %",
+            decoder_util="0 %",
+            jpeg_util="0 %",
+            ofa_util="0 %",
+        )
         group("temperature", gpu_temp="41 C" if busy else "33 C", gpu_temp_tlimit="49 C", memory_temp="N/A")
-        group("gpu_power_readings", power_state="P0" if busy else "P8", average_power_draw="N/A",
-              instant_power_draw="61.30 W" if busy else "19.82 W", current_power_limit="425.00 W")  # fmt: skip
-        group("clocks", graphics_clock="2520 MHz" if busy else "210 MHz", sm_clock="2520 MHz" if busy else "210 MHz",
-              mem_clock="10501 MHz" if busy else "405 MHz", video_clock="1950 MHz")  # fmt: skip
-        group("max_clocks", graphics_clock="3120 MHz", sm_clock="3120 MHz", mem_clock="10501 MHz",
-              video_clock="2415 MHz")  # fmt: skip
+        group(
+            "gpu_power_readings",
+            power_state="P0" if busy else "P8",
+            average_power_draw="N/A",
+            instant_power_draw="61.30 W" if busy else "19.82 W",
+            current_power_limit="425.00 W",
+        )
+        group(
+            "clocks",
+            graphics_clock="2520 MHz" if busy else "210 MHz",
+            sm_clock="2520 MHz" if busy else "210 MHz",
+            mem_clock="10501 MHz" if busy else "405 MHz",
+            video_clock="1950 MHz",
+        )
+        group(
+            "max_clocks",
+            graphics_clock="3120 MHz",
+            sm_clock="3120 MHz",
+            mem_clock="10501 MHz",
+            video_clock="2415 MHz",
+        )
         lines += self._processes_xml(index, device)
         return [*lines, "\t</gpu>"]
 

@@ -1,4 +1,6 @@
-"""Processes of a simulated box: the table behind Get-BoxProcess on the python engine, and the programs on any."""
+"""Processes of a simulated box: the table behind Get-BoxProcess on the python engine, and the programs on
+any.
+"""
 
 from __future__ import annotations
 
@@ -131,7 +133,8 @@ class Processes:
     def stop(self, pid: int, creation_time: str | None = None, exit_code: int = 1) -> dict[str, Any]:
         """Kill one process (not its children) and wait until it is gone.
 
-        Args: creation_time: in `o` format; another one than the process has is refused, for the id was reused.
+        Args: creation_time: in `o` format; another one than the process has is refused, for the id was
+        reused.
         """
         entry = self.find(pid)
         if entry is None:
@@ -139,7 +142,8 @@ class Processes:
         if creation_time is not None and utc_text(entry.created)[:23] != creation_time[:23]:
             raise WindowsError(
                 "Refused",
-                f"process {pid} was created {utc_text(entry.created)}, not {creation_time}: the id was reused",
+                f"process {pid} was created {utc_text(entry.created)}, not {creation_time}: "
+                "the id was reused",
                 None,
                 "InvalidOperation",
             )

@@ -1,8 +1,9 @@
-"""The task scheduler of a simulated box: stores tasks in the service's shape and really starts their processes."""
+"""The task scheduler of a simulated box: stores tasks in the service's shape and really starts their
+processes.
+"""
 
 from __future__ import annotations
 
-import re
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -12,6 +13,7 @@ from simbox.windows import task_schema as schema
 from simbox.windows import task_xml
 from simbox.windows.errors import WindowsError, com_error, signed
 from simbox.windows.process import utc_text
+from simbox.windows.task_rights import logs_on, prepare, session_of, triggers
 from simbox.windows.task_run import NOT_STARTED, TERMINATED_BY_USER, Instance
 from simbox.windows.task_triggers import next_fire, repeated
 from simbox.windows.task_xml import Node
@@ -41,7 +43,8 @@ class Scheduler:
     """Tasks by full path such as `\\NInferServe`; found whatever their case."""
 
     REMOTE = frozenset(
-        {"get", "validate", "register", "delete", "start", "stop", "set_enabled", "tasks", "folders"}
+        {"get", "validate", "register", "delete", "start", "stop", "set_enabled", "tasks", "folders", "folder",
+         "create_folder"}
     )
 
     def __init__(self, box: Box) -> None:
@@ -127,7 +130,7 @@ class Scheduler:
     def validate(self, path: str, xml: str) -> dict[str, Any]:
         """TASK_VALIDATE_ONLY, as Test-BoxTask gives it."""
         try:
-            self._prepare(path, xml)
+            prepare(self._box, path, xml)
         except WindowsError as error:
             return {"Valid": False, "Error": {"hresult": error.wire()["hresult"], "message": error.message}}
         return {"Valid": True, "Error": None}
@@ -135,9 +138,10 @@ class Scheduler:
     def register(self, path: str, xml: str) -> dict[str, Any]:
         """Create or update (a running instance goes on). Returns {"Xml": stored shape}.
 
-        Raises: WindowsError with the service's HRESULT for XML it does not take, 0x80070005 without the rights.
+        Raises: WindowsError with the service's HRESULT for XML it does not take, 0x80070005 without the
+        rights.
         """
-        task = self._prepare(path, xml)
+        task = prepare(self._box, path, xml)
         info = task.child("RegistrationInfo") or Node("RegistrationInfo")
         if not info.value("Date"):
             info.children.insert(0, Node("Date", {}, datetime.now().strftime("%Y-%m-%dT%H:%M:%S")))
@@ -157,7 +161,7 @@ class Scheduler:
             }
         self._box.events.append("task_registered", path=path, updated=bool(old))
         self._schedule(path)
-        for trigger in self._triggers(task):
+        for trigger in triggers(task):
             if trigger.name == "RegistrationTrigger" and trigger.flag("Enabled", True):
                 self._begin(path, trigger)
         return {"Xml": text}
@@ -204,7 +208,9 @@ class Scheduler:
         return {"State": self.get(name)["State"]}
 
     def stop(self, path: str) -> dict[str, Any]:
-        """Terminate the root process of every instance, not its children; returns {"State"} when they ended."""
+        """Terminate the root process of every instance, not its children; returns {"State"} when they
+        ended.
+        """
         name, record = self._record(path)
         if record is None:
             raise _missing()
@@ -220,16 +226,17 @@ class Scheduler:
     # -- life of the box
 
     def boot(self, starter: ProcessStarter | None) -> None:
-        """Begin to run tasks: boot triggers, then logon triggers when somebody is logged on, then the clock."""
+        """Begin to run tasks: boot triggers, then logon triggers when somebody is logged on, then the
+        clock.
+        """
         self._starter = starter
         self._timers.begin()
-        console_user = self._box.store.get("system", "console_user")
         for record in self._box.store.get("tasks").values():
             if not record["Enabled"]:
                 continue
             self._schedule(record["Path"])
-            for trigger in self._triggers(task_xml.read(record["Xml"])):
-                at_logon = trigger.name == "LogonTrigger" and self._logs_on(trigger, console_user)
+            for trigger in triggers(task_xml.read(record["Xml"])):
+                at_logon = trigger.name == "LogonTrigger" and logs_on(self._box, trigger)
                 if trigger.flag("Enabled", True) and (trigger.name == "BootTrigger" or at_logon):
                     self._begin(record["Path"], trigger)
 
@@ -250,7 +257,7 @@ class Scheduler:
         _, record = self._record(path)
         if record is None:
             raise _missing()
-        for node in self._triggers(task_xml.read(record["Xml"])):
+        for node in triggers(task_xml.read(record["Xml"])):
             if node.name == trigger and node.flag("Enabled", True):
                 self._begin(path, node)
 
@@ -281,47 +288,6 @@ class Scheduler:
             if folder.casefold() not in {known.casefold() for known in state["task_folders"]}:
                 state["task_folders"].append(folder)
 
-    @staticmethod
-    def _triggers(task: Node) -> list[Node]:
-        return (task.child("Triggers") or Node("Triggers")).children
-
-    def _prepare(self, path: str, xml: str) -> Node:
-        if not re.fullmatch(r'(\\[^\\/:*?"<>|]+)+', path):
-            raise com_error(
-                0x8007007B, f"The filename, directory name, or volume label syntax is incorrect. ({path})"
-            )
-        root = task_xml.read(xml)
-        task_xml.validate(root)
-        task = task_xml.stored(root, self._box.windows.account.sid_of)
-        self._check_rights(task)
-        return task
-
-    def _check_rights(self, task: Node) -> None:
-        """What only an elevated caller may register (windows.md 1.3)."""
-        if self._box.store.get("system", "elevated"):
-            return
-        principal = "Principals/Principal/"
-        for_all = any(
-            trigger.name == "BootTrigger" or (trigger.name == "LogonTrigger" and not trigger.value("UserId"))
-            for trigger in self._triggers(task)
-        )
-        if (
-            for_all
-            or task.value(principal + "RunLevel") == "HighestAvailable"
-            or task.value(principal + "UserId") in ("S-1-5-18", "S-1-5-19", "S-1-5-20")
-            or task.value(principal + "LogonType") in ("S4U", "Password")
-        ):
-            raise com_error(
-                0x80070005, "Access is denied. (Exception from HRESULT: 0x80070005 (E_ACCESSDENIED))"
-            )
-
-    def _logs_on(self, trigger: Node, console_user: str | None) -> bool:
-        if not console_user:
-            return False
-        accounts = self._box.windows.account
-        wanted = trigger.value("UserId")
-        return not wanted or accounts.sid_of(wanted) == accounts.sid_of(console_user)
-
     def _begin(self, path: str, trigger: Node) -> None:
         """A trigger fires: launch after its delay, and again by its repetition."""
         now = datetime.now(UTC)
@@ -349,7 +315,7 @@ class Scheduler:
         _, record = self._record(path)
         if record is None or not record["Enabled"]:
             return
-        for trigger in self._triggers(task_xml.read(record["Xml"])):
+        for trigger in triggers(task_xml.read(record["Xml"])):
             self._arm(path, trigger, datetime.now(UTC))
 
     def _arm(self, path: str, trigger: Node, after: datetime) -> None:
@@ -369,7 +335,7 @@ class Scheduler:
         if record is None or self._starter is None:
             return
         task = task_xml.read(record["Xml"])
-        session_id = self._session(task)
+        session_id = session_of(self._box, task)
         if session_id is None:
             self._box.events.append("task_not_started", path=path, reason="nobody is logged on")
             self._box.store.set("tasks", key, "LastTaskResult", value=NOT_STARTED)
@@ -400,25 +366,6 @@ class Scheduler:
             self._timers.at(end, (key, instance.guid), lambda: self._time_out(path, instance))
         with self._changed:
             self._changed.notify_all()
-
-    def _session(self, task: Node) -> int | None:
-        """Session of the task's process: 0, the console session, or None when it needs a user who is absent."""
-        principal = task.find("Principals/Principal") or Node("Principal")
-        accounts = self._box.windows.account
-        console_user = self._box.store.get("system", "console_user")
-        user = principal.value("UserId") or accounts.sid_of(self._box.store.get("system", "user"))
-        kind = principal.value("LogonType", "InteractiveToken")
-        if user in ("S-1-5-18", "S-1-5-19", "S-1-5-20") or kind in (
-            "S4U",
-            "Password",
-            "InteractiveTokenOrPassword",
-        ):
-            return 0
-        if not console_user:
-            return None
-        if principal.value("GroupId") or accounts.sid_of(console_user) == user:
-            return 1
-        return None
 
     def _ended(self, path: str, instance: Instance) -> None:
         key = path.casefold()

@@ -1,4 +1,5 @@
-"""The task schema as data: which element may hold what, defaults, and the order and omissions of the stored shape.
+"""The task schema as data: which element may hold what, defaults, and the order and omissions of the
+stored shape.
 
 Sources: MS-TSCH 2.5 and the TaskSchd pages (schema, defaults); research on pasted exports (stored shape).
 """
@@ -157,7 +158,8 @@ SETTINGS: dict[str, object] = {
     "MaintenanceSettings": "any",
     "Volatile": is_bool,
 }
-# Equal to these, a field is left out of the stored shape. Not here, so always kept: MultipleInstancesPolicy and
+# Equal to these, a field is left out of the stored shape. Not here, so always kept:
+# MultipleInstancesPolicy and
 # the two deprecated idle durations.
 SETTING_DEFAULTS = {
     "AllowStartOnDemand": "true",

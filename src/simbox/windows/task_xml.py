@@ -1,4 +1,6 @@
-"""Task XML: read with positions, validated with the service's codes, written in the shape that the service stores."""
+"""Task XML: read with positions, validated with the service's codes, written in the shape that the service
+stores.
+"""
 
 from __future__ import annotations
 
@@ -229,7 +231,8 @@ def _check_actions(actions: Node) -> None:
 
 
 def stored(root: Node, sid_of: Callable[[str], str]) -> Node:
-    """The document as the service keeps it: sections and settings in its order, defaults left out, SIDs for names.
+    """The document as the service keeps it: sections and settings in its order, defaults left out, SIDs
+    for names.
 
     Args:
         root: a validated document.
@@ -331,7 +334,9 @@ def _same(text: str, default: str) -> bool:
 
 
 def _normal(name: str, text: str) -> str:
-    """Booleans as true and false; a whole number of hours in minutes becomes hours (PT60M is stored as PT1H)."""
+    """Booleans as true and false; a whole number of hours in minutes becomes hours (PT60M is stored as
+    PT1H).
+    """
     if name in schema.BOOLEANS:
         return {"1": "true", "0": "false"}.get(text, text.lower())
     minutes = re.fullmatch(r"PT(\d+)M", text)
