@@ -17,7 +17,7 @@ box = settings.declared(host)
 
 if box and preflight.passed(box):
     files.directories(name="Folders", paths=reads.folders(box))
-    serve.private(name="Folders with prompts and secrets", box=box)
+    serve.guarded(name="Access to folders", box=box)
 
     engine.released(name="Engine built for this card", box=box)
     files.junction(name="Release in use", path=box.layout.current, target=reads.release_folder(box))

@@ -21,6 +21,7 @@ from winfleet.facts.process import Processes
 from winfleet.facts.scheduled_task import Tasks
 from winfleet.facts.system import Accounts, System
 from winfleet.facts.toolchain import Toolchain
+from winfleet.models.acl import Rights
 from winfleet.operations.files import SHOWN_BYTES
 
 MANIFEST_BYTES = 64 * 1024
@@ -69,10 +70,22 @@ def disk_paths(box: Settings) -> list[str]:
     return paths + ([box.serve.disk_cache_dir] if box.serve.disk_cache_dir and box.serve.disk_cache else [])
 
 
-def private_folders(box: Settings) -> list[str]:
-    """Folders that hold prompts or secrets: the request log, the disk cache, the key."""
-    cache = [box.serve.disk_cache_dir] if box.serve.disk_cache and box.serve.disk_cache_dir else []
-    return [box.layout.secrets, box.layout.logs, *cache]
+def guarded(box: Settings) -> list[tuple[str, Rights]]:
+    """Folders with an access list of their own, and what the server's account may do there.
+
+    The root, since whoever may change the launcher or the program has the rights of the task (and a folder
+    below C:\\ lets every user do so, as Windows makes it); state, logs and cache, where the server writes;
+    secrets.
+    """
+    found: list[tuple[str, Rights]] = [
+        (box.layout.root, "read"),
+        (box.layout.secrets, "read"),
+        (box.layout.state, "modify"),
+        (box.layout.logs, "modify"),
+    ]
+    if box.serve.disk_cache and box.serve.disk_cache_dir:
+        found.append((box.serve.disk_cache_dir, "modify"))
+    return found
 
 
 def folders(box: Settings) -> list[str]:
@@ -99,7 +112,7 @@ def calls(box: Settings, connection_user: str | None) -> Iterator[Call]:
     yield Processes.call([PROGRAM])
     # folders and access
     yield Files.call(folders(box))
-    for folder in private_folders(box):
+    for folder, _ in guarded(box):
         yield Acls.call([folder])
         yield Files.call([folder])
     names = account_names(box, connection_user)

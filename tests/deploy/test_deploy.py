@@ -12,7 +12,7 @@ from fleet import Fleet
 
 OPERATIONS = [
     "Folders",
-    "Folders with prompts and secrets",
+    "Access to folders",
     "Engine built for this card",
     "Release in use",
     "Model verified",

@@ -28,7 +28,7 @@ from winfleet.facts.process import Processes
 from winfleet.facts.scheduled_task import Tasks
 from winfleet.models import task as tasks
 from winfleet.models import task_trigger
-from winfleet.models.acl import Access
+from winfleet.models.acl import Access, Rights
 from winfleet.models.firewall_rule import Rule
 from winfleet.models.process import Process
 from winfleet.operations import acl, files
@@ -53,17 +53,16 @@ def account(box: Settings) -> str:
     return str(name)
 
 
-def access(box: Settings) -> list[Access]:
-    """Who may use folders with prompts or secrets: SYSTEM, Administrators and the task's account, nobody
-    else."""
-    return [Access("SYSTEM"), Access("Administrators"), Access(account(box), "modify")]
+def _access(box: Settings, rights: Rights) -> list[Access]:
+    return [Access("SYSTEM"), Access("Administrators"), Access(account(box), rights)]
 
 
 @box_operation()
-def private(box: Settings) -> Iterator[Any]:
-    """Folders with prompts or secrets, closed to everybody else."""
+def guarded(box: Settings) -> Iterator[Any]:
+    """Folders that only SYSTEM, Administrators and, as far as it needs them, the server's account may use."""
     changes = [
-        list(acl.protected._inner(path=path, access=access(box))) for path in reads.private_folders(box)
+        list(acl.protected._inner(path=path, access=_access(box, rights)))
+        for path, rights in reads.guarded(box)
     ]
     for calls in changes:
         yield from calls
@@ -75,9 +74,8 @@ def key_file(box: Settings) -> list[FileContent]:
     key = box.key()
     if key is None:
         return []
-    readers = (Access("SYSTEM"), Access("Administrators"), Access(account(box), "read"))
     secret = HiddenValue(f"{key.unmask()}\r\n".encode("ascii"))  # type: ignore[no-untyped-call]
-    return [FileContent(box.layout.key_file, secret, access=readers)]
+    return [FileContent(box.layout.key_file, secret, access=tuple(_access(box, "read")))]
 
 
 def firewall_rule(box: Settings) -> Rule:
