@@ -368,17 +368,21 @@ def test_a_send_that_broke_is_sent_again_and_runs_once(box: FakeBox, call: Call,
     assert box.executed == [call.command]
 
 
-@pytest.mark.parametrize("part", [0.1, 0.5, 0.9])
-def test_half_a_line_does_not_swallow_the_next_one(box: FakeBox, part: float) -> None:
+@pytest.mark.parametrize("payload_bytes", [0, 3000])
+@pytest.mark.parametrize("part", [0.1, 0.5, 0.9, 0.99])
+def test_half_a_line_does_not_swallow_the_next_one(box: FakeBox, part: float, payload_bytes: int) -> None:
+    """Cut inside the payload, the line is a whole request with too few bytes: it must not run."""
     session = session_of(box)
     session.open()
+    box.answer = lambda call, payload: (len(payload), b"")
+    call = Call("Set-BoxFile", payload=bytes(payload_bytes), Path="C:\\a")
 
     def half(data: bytes) -> bytes:
-        raise Delivered(data[: int(len(data) * part)], lost(delivered=True))
+        raise Delivered(data[: int(len(data) * part) // 4 * 4], lost(delivered=True))
 
     box.on_write = once(half)
-    assert session.run([CHANGE])[0].ok
-    assert box.executed == [CHANGE.command]
+    assert session.run([call])[0].value == payload_bytes
+    assert box.executed == ["Set-BoxFile"]
 
 
 @pytest.mark.parametrize("arrives", [True, False])

@@ -98,16 +98,17 @@ def encode_request(request: Request) -> bytes:
         "reply": request.reply,
         "timeout_s": request.timeout_s,
         "calls": request.calls,
+        "payload_bytes": len(request.payload),
     }
     return _body(header, request.payload, b" ") + b"\n"
 
 
 def decode_request(line: bytes) -> Request:
-    """Parse a request line. Raises FrameError."""
+    """Parse a request line. Raises FrameError, also when its payload was cut on the way."""
     text, _, payload = line.strip().partition(b" ")
     try:
         header = json.loads(base64.b64decode(text, validate=True))
-        return Request(
+        request = Request(
             nonce=header["nonce"],
             seq=int(header["seq"]),
             mode="change" if header["mode"] == "change" else "read",
@@ -116,8 +117,12 @@ def decode_request(line: bytes) -> Request:
             reply=bool(header.get("reply", True)),
             timeout_s=header.get("timeout_s"),
         )
+        wanted_bytes = header.get("payload_bytes", len(request.payload))
     except (binascii.Error, ValueError, KeyError, TypeError) as error:
         raise FrameError(f"not a request: {error}") from error
+    if len(request.payload) != wanted_bytes:
+        raise FrameError(f"request {request.seq} holds {len(request.payload)} of {wanted_bytes} payload bytes")
+    return request
 
 
 @dataclass
