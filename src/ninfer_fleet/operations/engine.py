@@ -27,7 +27,7 @@ from winfleet.facts.toolchain import Toolchain
 from winfleet.models.job import Environment, Run, Step
 from winfleet.models.toolchain import Toolchain as ToolchainModel
 from winfleet.operations import files, jobs
-from winfleet.refusal import BoxError, Refused, box_operation
+from winfleet.refusal import BoxError, Refused, box_operation, failed
 
 SM_COUNT_MACRO = "NINFER_TARGET_SM_COUNT"
 # Source files hold UTF-8; on a Chinese Windows cl.exe reads them as code page 936 (C4819, C2001) unless told.
@@ -191,25 +191,21 @@ def released(box: Settings) -> Iterator[Any]:
             f"in         {places.build}",
         ],
     )
-    yield from _job(
-        box, "engine-source", source_steps(box, tools, places), f"{places.source}\\CMakeLists.txt"
-    )
-    yield from _job(box, "engine-configure", configure_steps(box, tools, places), places.compile_commands)
-    _gate(box, places)
-    yield from _job(
-        box,
-        "engine-build",
-        build_steps(box, tools, places),
-        f"{places.apps}\\{reads.PROGRAM}",
-        timeout_s=6 * 3600,
-    )
+    for name, steps, result in (
+        ("engine-source", source_steps(box, tools, places), f"{places.source}\\CMakeLists.txt"),
+        ("engine-configure", configure_steps(box, tools, places), places.compile_commands),
+        ("engine-build", build_steps(box, tools, places), f"{places.apps}\\{reads.PROGRAM}"),
+    ):
+        if name == "engine-build":
+            _gate(box, places)
+        yield from _job(box, name, steps, result)
+        if failed():
+            return
     yield from _smoke(box, places)
     yield from _stage(box, tools, places)
 
 
-def _job(
-    box: Settings, name: str, steps: list[Step], result: str, timeout_s: float = 3 * 3600
-) -> Iterator[Any]:
+def _job(box: Settings, name: str, steps: list[Step], result: str) -> Iterator[Any]:
     """Run a job unless it is running or done; done without its result counts for nothing."""
     path = f"{box.layout.jobs}\\{name}"
     if current_run().is_executing:
@@ -220,7 +216,7 @@ def _job(
         path=path,
         steps=steps,
         title=name.replace("-", " "),
-        timeout_s=timeout_s,
+        timeout_s=6 * 3600.0,
         remedy=f"read {path}\\stdout.log on the box; a repeated run starts where this one failed",
     )
 
