@@ -20,24 +20,6 @@ function Sync-FirewallRegistry {
     }
 }
 
-function Set-RegistryKeyContent {
-    # Exactly these values below HKLM; the key is made only when there is something to hold.
-    param([string] $Key, [Collections.IDictionary] $Wanted)
-    $path = $Key -replace '^HKLM:\\', ''
-    $open = [Microsoft.Win32.Registry]::LocalMachine.OpenSubKey($path, $true)
-    if ($null -eq $open) {
-        if ($Wanted.Count -eq 0) { return }
-        $open = [Microsoft.Win32.Registry]::LocalMachine.CreateSubKey($path)
-    }
-    foreach ($name in $open.GetValueNames()) {
-        if (-not $Wanted.Contains($name)) { $open.DeleteValue($name) }
-    }
-    foreach ($name in $Wanted.Keys) {
-        if ($open.GetValue($name) -ne $Wanted[$name]) { $open.SetValue($name, $Wanted[$name]) }
-    }
-    $open.Dispose()
-}
-
 function Find-FirewallRule {
     # Name and registry string of a local rule, or nothing.
     param([string] $Name)
@@ -78,16 +60,16 @@ function Write-FirewallRule {
         LocalPort = 'local_port'; RemotePort = 'remote_port'; LocalAddress = 'local_address'
         RemoteAddress = 'remote_address'; Program = 'program'
     }
-    foreach ($name in $Given.Keys) {
+    foreach ($name in @($Given.Keys)) {
         if ($names.ContainsKey($name)) { $Rule[$names[$name]] = $Given[$name] }
     }
-    if ($Given.Contains('Enabled')) { $Rule.enabled = $Given.Enabled -eq 'True' }
-    if ($Given.Contains('Profile')) { $Rule.profile = @($Given.Profile.Split(',').Trim()) }
-    if ($Given.Contains('InterfaceAlias')) {
+    if ($Given.Keys -contains 'Enabled') { $Rule.enabled = $Given.Enabled -eq 'True' }
+    if ($Given.Keys -contains 'Profile') { $Rule.profile = @($Given.Profile.Split(',').Trim()) }
+    if ($Given.Keys -contains 'InterfaceAlias') {
         $Rule.interface_alias = @($Given.InterfaceAlias | Where-Object { $_ -ne 'Any' })
     }
     foreach ($fixed in @{ EdgeTraversalPolicy = 'Block'; InterfaceType = 'Any'; Service = 'Any' }.GetEnumerator()) {
-        if ($Given.Contains($fixed.Key) -and $Given[$fixed.Key] -ne $fixed.Value) {
+        if (($Given.Keys -contains $fixed.Key) -and $Given[$fixed.Key] -ne $fixed.Value) {
             throw [NotSupportedException]::new("the simulated firewall knows only -$($fixed.Key) $($fixed.Value)")
         }
     }

@@ -15,6 +15,7 @@ function New-Item {
 }
 
 function Get-Item {
+    # A junction whose target is gone is there on Windows and is nothing for Wine.
     [CmdletBinding()]
     param(
         [Parameter(ParameterSetName = 'Path', Mandatory, Position = 0, ValueFromPipeline)] [string[]] $Path,
@@ -22,41 +23,43 @@ function Get-Item {
         [switch] $Force
     )
     process {
-        if ($LiteralPath.Count -eq 1) {
-            # A junction whose target is gone is there on Windows and is nothing for Wine.
-            $link = [IO.Path]::IsPathRooted($LiteralPath[0]) -and $LiteralPath[0] -notmatch '^HK' ?
-                (Invoke-Simulator junction.target @{ path = $LiteralPath[0] }) : $null
-            if ($null -ne $link) { return ConvertTo-JunctionItem -Path $LiteralPath[0] -Target $link }
-        }
-        foreach ($item in @(Microsoft.PowerShell.Management\Get-Item @PSBoundParameters)) {
-            if ($item -is [IO.DirectoryInfo] -and ($item.Attributes -band [IO.FileAttributes]::ReparsePoint)) {
-                $link = Invoke-Simulator junction.target @{ path = $item.FullName }
-                if ($null -ne $link) { $item = ConvertTo-JunctionItem -Path $item.FullName -Target $link }
+        if ($LiteralPath.Count -eq 1 -and $LiteralPath[0] -match '^[A-Za-z]:\\' -and -not (Test-Path -LiteralPath $LiteralPath[0])) {
+            if ($null -ne (Get-JunctionTarget -Path $LiteralPath[0])) {
+                $attributes = [IO.FileAttributes] 'Directory, ReparsePoint'
+                return [IO.DirectoryInfo]::new($LiteralPath[0]) |
+                    Add-Member -NotePropertyName Attributes -NotePropertyValue $attributes -Force -PassThru |
+                    Add-Member -NotePropertyName Exists -NotePropertyValue $true -Force -PassThru
             }
-            $item
         }
+        Microsoft.PowerShell.Management\Get-Item @PSBoundParameters
     }
 }
 
-function ConvertTo-JunctionItem {
-    # The DirectoryInfo of a junction whose members act on the junction itself.
-    param([string] $Path, [string] $Target)
-    $item = [IO.DirectoryInfo]::new($Path)
-    $members = @{
-        LinkType = 'Junction'
-        Target = [string[]] @($Target)
-        Exists = $true
-        Attributes = [IO.FileAttributes] 'Directory, ReparsePoint'
-    }
-    foreach ($name in $members.Keys) {
-        Add-Member -InputObject $item -MemberType NoteProperty -Name $name -Value $members[$name] -Force
-    }
-    Add-Member -InputObject $item -MemberType ScriptMethod -Name Delete -Force -Value {
-        [void] (Invoke-Simulator junction.remove @{ path = $this.FullName })
-    }
-    Add-Member -InputObject $item -MemberType ScriptMethod -Name MoveTo -Force -Value {
+function Get-JunctionTarget {
+    # Where the junction of that name leads, or nothing.
+    param([string] $Path)
+    return Invoke-Simulator junction.target @{ path = $Path }
+}
+
+# What every DirectoryInfo says and does, however it was got.
+$members = @{
+    LinkType = @('ScriptProperty', { if ($null -ne (Get-JunctionTarget -Path $this.FullName)) { 'Junction' } })
+    Target = @('ScriptProperty', {
+        $target = Get-JunctionTarget -Path $this.FullName
+        if ($null -ne $target) { , [string[]] @($target) }
+    })
+    Delete = @('ScriptMethod', {
+        if ($null -ne (Get-JunctionTarget -Path $this.FullName)) {
+            [void] (Invoke-Simulator junction.remove @{ path = $this.FullName })
+        } else { $this.psbase.Delete() }
+    })
+    MoveTo = @('ScriptMethod', {
         param([string] $destination)
-        [void] (Invoke-Simulator junction.move @{ path = $this.FullName; destination = $destination })
-    }
-    return $item
+        if ($null -ne (Get-JunctionTarget -Path $this.FullName)) {
+            [void] (Invoke-Simulator junction.move @{ path = $this.FullName; destination = $destination })
+        } else { $this.psbase.MoveTo($destination) }
+    })
+}
+foreach ($name in $members.Keys) {
+    Update-TypeData -TypeName System.IO.DirectoryInfo -MemberName $name -MemberType $members[$name][0] -Value $members[$name][1] -Force
 }

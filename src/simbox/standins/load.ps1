@@ -7,4 +7,7 @@ foreach ($file in [IO.Directory]::GetFiles($PSScriptRoot, '*.ps1')) {
     if ([IO.Path]::GetFileName($file) -ne 'load.ps1') { . $file }
 }
 Sync-FirewallRegistry
+Sync-MachineEnvironment
+Sync-ComputerName
+Set-ProgramPrecedence
 $ErrorActionPreference = 'Continue'

@@ -1,5 +1,11 @@
 # Access lists as SDDL and as entries by SID, so that no translated account name is ever compared.
 
+function ConvertTo-AclSddl {
+    # Owner, group and access list of a security object.
+    param([System.Security.AccessControl.ObjectSecurity] $Acl)
+    return $Acl.GetSecurityDescriptorSddlForm([System.Security.AccessControl.AccessControlSections] 'Owner, Group, Access')
+}
+
 function Get-AclOfPath {
     param([string] $Path)
     $answer = [pscustomobject] @{
@@ -9,7 +15,7 @@ function Get-AclOfPath {
     $sidType = [System.Security.Principal.SecurityIdentifier]
     $acl = Get-Acl -LiteralPath $Path
     $answer.Exists = $true
-    $answer.Sddl = [string] $acl.Sddl
+    $answer.Sddl = ConvertTo-AclSddl -Acl $acl
     $answer.OwnerSid = [string] $acl.GetOwner($sidType).Value
     $answer.Protected = [bool] $acl.AreAccessRulesProtected
     $entries = @(foreach ($rule in $acl.GetAccessRules($true, $true, $sidType)) {
@@ -36,12 +42,12 @@ function Set-BoxAcl {
     # Sddl replaces the access list, and owner and group where it names them.
     param([string] $Path, [string] $Sddl)
     $acl = Get-Acl -LiteralPath $Path
-    $before = [string] $acl.Sddl
+    $before = ConvertTo-AclSddl -Acl $acl
     $sections = [System.Security.AccessControl.AccessControlSections]::Access
     if ($Sddl -match '(^|\))\s*O:') { $sections = $sections -bor [System.Security.AccessControl.AccessControlSections]::Owner }
     if ($Sddl -match 'G:(?=[A-Z]{2}|S-1-)') { $sections = $sections -bor [System.Security.AccessControl.AccessControlSections]::Group }
     $acl.SetSecurityDescriptorSddlForm($Sddl, $sections)
     Set-Acl -LiteralPath $Path -AclObject $acl
-    $after = [string] (Get-Acl -LiteralPath $Path).Sddl
+    $after = ConvertTo-AclSddl -Acl (Get-Acl -LiteralPath $Path)
     return [pscustomobject] @{ Changed = ($after -ne $before) }
 }

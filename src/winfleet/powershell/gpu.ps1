@@ -35,8 +35,8 @@ function Import-CudaDriver {
 using System;
 using System.Runtime.InteropServices;
 using System.Text;
+[assembly: DefaultDllImportSearchPaths(DllImportSearchPath.System32)]
 namespace WinFleet {
-    [DefaultDllImportSearchPaths(DllImportSearchPath.System32)]
     public static class CudaDriver {
         [DllImport("nvcuda.dll")] public static extern int cuInit(uint flags);
         [DllImport("nvcuda.dll")] public static extern int cuDriverGetVersion(out int version);

@@ -93,7 +93,7 @@ function Get-TaskLogonType {
     # RegisterTask wants the logon type beside the XML and lets it override the XML's: give the same one.
     param([string] $Xml)
     $document = New-Object -TypeName System.Xml.XmlDocument
-    $document.LoadXml($Xml)
+    try { $document.LoadXml($Xml) } catch { return 0 } # the service says what is wrong with it
     $names = New-Object -TypeName System.Xml.XmlNamespaceManager -ArgumentList $document.NameTable
     $names.AddNamespace('t', 'http://schemas.microsoft.com/windows/2004/02/mit/task')
     $principal = $document.SelectSingleNode('/t:Task/t:Principals/t:Principal', $names)
@@ -118,7 +118,7 @@ function Test-BoxTask {
         $answer.Valid = $true
     } catch {
         $cause = Get-InnermostException -ErrorRecord $_
-        $answer.Error = [pscustomobject] @{ hresult = '0x{0:X8}' -f $cause.HResult; message = $cause.Message }
+        $answer.Error = [pscustomobject] @{ hresult = '0x{0:x8}' -f $cause.HResult; message = $cause.Message }
     }
     return $answer
 }
