@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+import click
 from pyinfra.api import output
 from pyinfra.api.hiddenvalue import HiddenValue
 
@@ -95,18 +96,20 @@ class _Redacting:
     def __init__(self, echo: Callable[..., None]) -> None:
         self.echo = echo
 
-    def __call__(self, message: Any = None, **kwargs: Any) -> None:
-        self.echo(redact(message) if isinstance(message, str) else message, **kwargs)
+    def __call__(self, message: Any = None, *args: Any, **kwargs: Any) -> None:
+        self.echo(redact(message) if isinstance(message, str) else message, *args, **kwargs)
 
 
 def install() -> None:
-    """Put redaction in front of pyinfra's logger and echo. Harmless when repeated.
+    """Put redaction in front of pyinfra's logger and echo, and of click's. Harmless when repeated.
 
     The command line sets its echo function when it starts, so this is called when a connector is made, after
-    that. What pyinfra prints by click directly (``--json``, ``debug-inventory``) does not pass here.
+    that. It prints ``--json`` and ``debug-inventory`` by click directly, which is why click's is covered too.
     """
     logger = logging.getLogger("pyinfra")
     if _filter not in logger.filters:
         logger.addFilter(_filter)
     if not isinstance(output._echo, _Redacting):
         output.set_echo(_Redacting(output._echo))
+    if not isinstance(click.echo, _Redacting):
+        click.echo = _Redacting(click.echo)

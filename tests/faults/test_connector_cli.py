@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -109,6 +110,24 @@ server.shell(name="fails with it", commands=[StringCommand("print key is", secre
     assert "key is *MASKED*" in text
     assert "example-of-a-key" not in text
     assert box.endpoint.shells() == []
+
+
+def test_the_password_is_not_shown_as_json_either(box: LoopBox, folder: Path) -> None:
+    (folder / "deploy.py").write_text(
+        """
+import os
+
+from pyinfra.operations import server
+
+server.shell(commands=["print " + os.environ["LOOP_BOX_PASSWORD"]])
+"""
+    )
+    done = pyinfra(box, folder, f"@winrm/{ADDRESS}", *pin(box), "-y", "--json", "deploy.py")
+    assert done.returncode == 0, done.stderr
+    shown = json.loads(done.stdout)["results"]
+    assert shown["totals"]["success"] == 1
+    assert "*MASKED*" in json.dumps(shown)
+    assert PASSWORD not in json.dumps(shown, ensure_ascii=False) + done.stderr
 
 
 def test_planning_changes_nothing(box: LoopBox, folder: Path) -> None:

@@ -65,6 +65,17 @@ class ConnectionLost(WireError):
         self.delivered = delivered
 
 
+class LoginExpired(ConnectionLost):
+    """A box that had let us in asks for the password again. Nothing was delivered."""
+
+    def __init__(self, endpoint: str) -> None:
+        super().__init__(endpoint, "the box asked for the password again (HTTP 401)", delivered=False)
+
+
+class InputBusy(WireError):
+    """Another write to the process is still under way; the same message works a moment later."""
+
+
 class InputDoubtful(WireError):
     """The service could not confirm that the process read what it was sent; the bytes usually arrive all the
     same.

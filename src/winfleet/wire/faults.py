@@ -18,8 +18,10 @@ from winfleet.wire.errors import (
     CertificateRefused,
     ConnectionLost,
     CredentialsRefused,
+    InputBusy,
     InputDoubtful,
     InputRefused,
+    LoginExpired,
     MessageTooLarge,
     ProfileBusy,
     ShellLost,
@@ -76,8 +78,10 @@ def _fault(error: WSManFaultError, box: Endpoint, when: Circumstances) -> WireEr
     found = f"WinRM fault {code} (0x{code:08X}): {error.reason}"
     if code == UNKNOWN_SHELL:
         return ShellLost(box.label, "the shell is gone (box or service restarted, or the shell expired)")
-    if code in (PIPE_TIMEOUT, PIPE_BUSY) and when.sending:
-        return InputDoubtful(box.label, f"the process is slow to take its input (code {code})")
+    if code == PIPE_BUSY and when.sending:
+        return InputBusy(box.label, "the process is still taking earlier input (code 170)")
+    if code == PIPE_TIMEOUT and when.sending:
+        return InputDoubtful(box.label, "the process is slow to take its input (code 1460)")
     if code == PIPE_BROKEN and when.sending:
         return InputRefused(box.label, "PowerShell has ended or closed its input (code 109)")
     if code in OPERATION_QUOTAS:
@@ -133,7 +137,7 @@ def _http(status: int, box: Endpoint, when: Circumstances) -> WireError:
 
 def _refused(box: Endpoint, when: Circumstances) -> WireError:
     if when.entered:
-        return ConnectionLost(box.label, "the box asked for the password again (HTTP 401)", delivered=False)
+        return LoginExpired(box.label)
     offered = when.offered.lower()
     usable = {"ntlm": ("negotiate", "ntlm"), "kerberos": ("negotiate", "kerberos"), "basic": ("basic",)}
     schemes = usable.get(box.transport, ())

@@ -121,7 +121,7 @@ def decode_request(line: bytes) -> Request:
     except (binascii.Error, ValueError, KeyError, TypeError) as error:
         raise FrameError(f"not a request: {error}") from error
     if len(request.payload) != wanted_bytes:
-        raise FrameError(f"request {request.seq} holds {len(request.payload)} of {wanted_bytes} payload bytes")
+        raise FrameError(f"request {request.seq} holds {len(request.payload)} of {wanted_bytes} bytes")
     return request
 
 

@@ -23,13 +23,15 @@ from winfleet.wire.errors import (
     CertificateRefused,
     ConnectionLost,
     CredentialsRefused,
+    InputBusy,
     InputDoubtful,
+    LoginExpired,
     MessageTooLarge,
     ProfileBusy,
     ShellLost,
     WireError,
 )
-from winfleet.wire.faults import PIPE_BUSY, Circumstances, translate, untrusted
+from winfleet.wire.faults import Circumstances, translate, untrusted
 from winfleet.wire.shells import Output
 from winfleet.wire.transport import CREATE_MARGIN_S, MAX_ENVELOPE_BYTES, BoxProtocol, shown_certificate_sha256
 
@@ -135,12 +137,12 @@ class WinRSShell:
             except MessageTooLarge as refused:
                 self._step_down(refused)
                 continue
-            except InputDoubtful as doubt:
-                if str(PIPE_BUSY) in doubt.found:
+            except (InputBusy, InputDoubtful) as doubt:
+                if isinstance(doubt, InputBusy):
                     self._sleep(BUSY_PAUSE_S)
                 if sent + len(piece) < len(data):
                     raise ConnectionLost(self.endpoint, doubt.found, delivered=True) from doubt
-                raise
+                raise InputDoubtful(self.endpoint, doubt.found) from doubt
             sent += len(piece)
 
     def read(self, wait_s: float) -> Output:
@@ -270,10 +272,10 @@ class WinRSShell:
 
     def _failure(self, error: Exception, sending: bool) -> WireError:
         offered = self._main.transport.offered_schemes
-        known = self._entered and not self._unauthorized
         wire = translate(error, self._box, Circumstances(sending, self._entered, offered))
-        if isinstance(wire, ConnectionLost) and "401" in wire.found:
-            if not known:
+        if isinstance(wire, LoginExpired):
+            if self._unauthorized:
+                # A new handshake did not help either.
                 wire = translate(error, self._box, Circumstances(sending, False, offered))
             self._unauthorized = True
         if isinstance(wire, CertificateRefused) and not self._box.certificate_sha256 and not self._box.proxy:
