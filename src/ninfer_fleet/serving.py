@@ -113,14 +113,17 @@ def look(box: Settings) -> Look:
         ]
     )
     plain = read(HttpGet, **without_key)
+    states = read(Files, paths=paths)
+    # Before the first deploy there is no key to ask with.
+    keyed = key is not None and states[key].exists
     return Look(
         processes=ours(box, read(Processes, names=[reads.PROGRAM])),
         listeners=read(Listeners, ports=[box.serve.port]),
         task_running=read(Tasks, paths=[box.task.path])[tasks.task_path(box.task.path)].running,
-        files=read(Files, paths=paths),
+        files=states,
         health=read(HttpGet, **health),
         without_key=plain,
-        with_key=read(HttpGet, **with_key) if key else plain,
+        with_key=read(HttpGet, **with_key) if keyed else plain,
         declared=box,
     )
 
