@@ -55,6 +55,16 @@ class Answer:
 Command = Callable[[Call], Any]
 
 
+def bad_request(message: str) -> WindowsError:
+    """The command cannot mean anything on any box."""
+    return WindowsError("BadRequest", message, None, "InvalidOperation", "BadRequest")
+
+
+def thrown(type_name: str, message: str, hresult: int) -> WindowsError:
+    """An exception thrown by name: PowerShell makes its text the FullyQualifiedErrorId."""
+    return WindowsError(type_name, message, hresult, "OperationStopped", message)
+
+
 def refused(message: str) -> WindowsError:
     """The box could do it and will not."""
     return WindowsError("Refused", message, None, "PermissionDenied", "Refused")
@@ -87,7 +97,8 @@ def convert(value: Any, type_name: str) -> Any:
                 raise TypeError("text is no boolean")
             return bool(value)
         case "int" | "int32" | "long" | "int64" | "uint32" | "uint64":
-            number = int(str(value), 0) if isinstance(value, str) else int(value)
+            # PowerShell rounds to the nearest even number, and reads 0x from text
+            number = int(value, 0) if isinstance(value, str) else round(value)
             bits = 64 if "64" in kind or kind == "long" else 32
             if not -(1 << (bits - 1)) <= number < 1 << bits:
                 raise ValueError(f"{number} does not fit in {type_name}")

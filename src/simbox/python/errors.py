@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
+from collections.abc import Iterator
 
 from simbox.python.hostpaths import win32_code
 from simbox.windows.errors import WindowsError
 
+CONSTRUCTOR_FAILED = "ConstructorInvokedThrowException,Microsoft.PowerShell.Commands.NewObjectCommand"
 _TYPES = {
     2: ("System.IO.FileNotFoundException", "Could not find file '{0}'."),
     3: ("System.IO.DirectoryNotFoundException", "Could not find a part of the path '{0}'."),
@@ -49,12 +52,12 @@ def from_host(error: OSError, path: str) -> WindowsError:
     return file_error(win32_code(error), path)
 
 
-def empty_path() -> WindowsError:
-    """An empty path given to a .NET method."""
-    return WindowsError(
-        "System.ArgumentException",
-        "The path is empty. (Parameter 'path')",
-        0x80070057,
-        "NotSpecified",
-        "ArgumentException",
-    )
+@contextlib.contextmanager
+def constructing() -> Iterator[None]:
+    """Failures inside are those of a constructor called by New-Object, which has an id of its own."""
+    try:
+        yield
+    except WindowsError as error:
+        raise WindowsError(
+            error.type, error.message, error.hresult, "InvalidOperation", CONSTRUCTOR_FAILED
+        ) from error

@@ -11,6 +11,7 @@ import contextlib
 import hashlib
 import ntpath
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterator
@@ -19,13 +20,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from simbox.python import handles
-from simbox.python.errors import empty_path, file_error, from_host
+from simbox.python.answers import bad_request
+from simbox.python.errors import file_error, from_host
 from simbox.python.hostpaths import attributes, read_only, set_read_only
 from simbox.windows.errors import WindowsError
 
 if TYPE_CHECKING:
     from simbox.box import Box
 
+_FULL_PATH = re.compile(r"[A-Za-z]:[\\/]|\\\\[^\\?.]")
 LONGEST_NAME = 255
 """UTF-16 units in one part of a path on NTFS."""
 
@@ -37,7 +40,7 @@ def o_time(nanoseconds: int) -> str:
 
 
 class BoxFiles:
-    """The files of one box. Paths are Windows paths; relative ones start at the account's profile folder."""
+    """The files of one box, by full Windows path."""
 
     def __init__(self, box: Box) -> None:
         self.box = box
@@ -46,10 +49,9 @@ class BoxFiles:
     # paths
 
     def full(self, path: str) -> str:
-        """The absolute path, as GetFullPath gives it. Raises WindowsError for one that no Windows can
-        have."""
-        if not path.strip():
-            raise empty_path()
+        """The absolute path. Raises WindowsError for a relative one, and for one that no Windows can have."""
+        if not _FULL_PATH.match(path):
+            raise bad_request(f"'{path}' is no full path such as C:\\folder\\name")
         try:
             full = self.box.filesystem.normalise(path)
         except WindowsError:

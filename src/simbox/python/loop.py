@@ -19,8 +19,9 @@ from typing import TYPE_CHECKING, Any
 from simbox.python.answers import Answer, Call, convert
 from simbox.python.commands import COMMANDS
 from simbox.python.commands.system import PS_VERSION, session
+from simbox.python.loopfault import error_object, fault
 from simbox.python.pipes import InputPipe
-from simbox.python.programtext import Function, functions
+from simbox.python.programtext import Function, Parameter, functions
 from simbox.windows.errors import WindowsError
 from winfleet.wire.frames import Frame, Kind, encode_frame
 
@@ -32,17 +33,6 @@ REMEMBERED_REQUESTS = 4
 REMEMBERED_BYTES = 8 << 20
 _COMMAND = re.compile(r"[A-Z][a-z]+-Box[A-Za-z]+")
 _READS = re.compile(r"(Get|Test)-")
-_OWN_TYPES = frozenset(
-    {
-        "ReadOnlyRefused",
-        "UnknownCommand",
-        "AnswerForgotten",
-        "NotRun",
-        "HashMismatch",
-        "Refused",
-        "BadRequest",
-    }
-)
 
 
 @lru_cache(maxsize=8)
@@ -50,26 +40,32 @@ def _functions(program: str) -> dict[str, Function]:
     return functions(program)
 
 
-def fault(type_name: str, message: str) -> WindowsError:
-    """An error of the loop itself."""
-    return WindowsError(type_name, message, None, "InvalidOperation", type_name)
-
-
-def error_object(error: WindowsError, command: str) -> dict[str, Any]:
-    """The error of an answer."""
-    shown = error.hresult is not None and error.type not in _OWN_TYPES
-    return {
-        "type": error.type,
-        "id": error.id,
-        "category": error.category,
-        "message": error.message,
-        "hresult": f"0x{error.hresult:08x}" if shown else None,
-        "command": command,
-    }
-
-
 def _failure(error: WindowsError, command: str) -> dict[str, Any]:
     return {"ok": False, "error": error_object(error, command)}
+
+
+def _bound(parameter: Parameter, value: Any, advanced: bool) -> Any:
+    """A value as PowerShell binds it. Raises WindowsError BadRequest."""
+    name, is_list = parameter.name, parameter.type.endswith("[]")
+    if advanced and isinstance(value, list) and parameter.type.lower() == "string":
+        raise fault(
+            "BadRequest",
+            f"Cannot process argument transformation on parameter '{name}'. "
+            "Cannot convert value to type System.String.",
+        )
+    try:
+        converted = convert(value, parameter.type)
+    except (TypeError, ValueError) as error:
+        raise fault(
+            "BadRequest", f"Cannot process argument transformation on parameter '{name}'. {error}"
+        ) from error
+    if parameter.mandatory and not parameter.may_be_empty:
+        what = "array" if is_list else "string"
+        empty = converted == ([] if is_list else "")
+        if empty or (is_list and "" in converted):
+            article = "an empty " + (what if empty else "string")
+            raise fault("BadRequest", f"Cannot bind argument to parameter '{name}' because it is {article}.")
+    return converted
 
 
 @dataclass
@@ -150,6 +146,9 @@ class Loop:
             if header["nonce"] != self._nonce:
                 return
             seq = int(header["seq"])
+            given = base64.b64decode(packed, validate=True) if packed else b""
+            if len(given) != header.get("payload_bytes", len(given)):
+                return
         except (binascii.Error, ValueError, KeyError, TypeError):
             # Whoever sent it did not know the nonce, or the line was cut: there is no request to answer.
             return
@@ -164,11 +163,9 @@ class Loop:
         began = time.monotonic()
         payload = b""
         try:
-            given = base64.b64decode(packed, validate=True) if packed else None
-            answers, payload = self._answers(header.get("calls"), str(header.get("mode")), given)
-        except binascii.Error as error:
-            text_error = WindowsError("System.FormatException", str(error), 0x80131537)
-            answers = [_failure(text_error, "")]
+            answers, payload = self._answers(
+                header.get("calls"), str(header.get("mode")), given if packed else None
+            )
         except WindowsError as error:
             answers = [_failure(error, "")]
         duration_ms = int((time.monotonic() - began) * 1000)
@@ -259,13 +256,7 @@ class Loop:
                 raise fault("BadRequest", f"{function.name} has no parameter '{key}'; it has: {names}")
             if value is None:
                 continue
-            try:
-                values[key.lower()] = convert(value, own[key].type)
-            except (TypeError, ValueError) as error:
-                raise fault(
-                    "BadRequest",
-                    f"Cannot process argument transformation on parameter '{key}'. {error}",
-                ) from error
+            values[key.lower()] = _bound(own[key], value, function.advanced)
         for key, parameter in own.items():
             if parameter.mandatory and key.lower() not in values:
                 raise fault("BadRequest", f"{function.name} wants the parameter '{key}'")

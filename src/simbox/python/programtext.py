@@ -20,19 +20,23 @@ _NAME = re.compile(r"\$([A-Za-z_]\w*)")
 
 @dataclass(frozen=True)
 class Parameter:
-    """One parameter: its name, .NET type as written ("" when none), whether it must be given."""
+    """One parameter: its name, .NET type as written ("" when none), whether it must be given, whether it then
+    may be empty."""
 
     name: str
     type: str
     mandatory: bool
+    may_be_empty: bool = False
 
 
 @dataclass(frozen=True)
 class Function:
-    """One function: its name as written and its parameters by lower-case name."""
+    """One function: its name as written, its parameters by lower-case name, and whether it binds them as a
+    cmdlet does (it has a Parameter attribute or CmdletBinding)."""
 
     name: str
     parameters: dict[str, Parameter]
+    advanced: bool = False
 
 
 def _skip(text: str, at: int) -> int:
@@ -110,7 +114,7 @@ def _blank(text: str) -> str:
 
 
 def _parameter(text: str) -> Parameter | None:
-    type_name, mandatory, at = "", False, 0
+    type_name, mandatory, may_be_empty, at = "", False, False, 0
     plain = _blank(text)
     while at < len(plain):
         if plain[at].isspace():
@@ -121,12 +125,13 @@ def _parameter(text: str) -> Parameter | None:
             if _ATTRIBUTE.match(inside):
                 lowered = re.sub(r"\s", "", inside.lower())
                 mandatory |= "mandatory" in lowered and "mandatory=$false" not in lowered
+                may_be_empty |= lowered.startswith("allowempty")
             else:
                 type_name = inside
             at = end + 1
         else:
             match = _NAME.match(plain, at)
-            return Parameter(match[1], type_name, mandatory) if match else None
+            return Parameter(match[1], type_name, mandatory, may_be_empty) if match else None
     return None
 
 
@@ -152,5 +157,10 @@ def functions(program: str) -> dict[str, Function]:
                 start = block.end() - 1
                 inside = program[start + 1 : _closing(program, start)]
         parameters = [item for item in map(_parameter, _split(inside)) if item is not None]
-        found[match[1].lower()] = Function(match[1], {item.name.lower(): item for item in parameters})
+        advanced = re.search(
+            r"(?i)\[\s*(parameter|cmdletbinding)\s*\(", inside + plain[opening : opening + 200]
+        )
+        found[match[1].lower()] = Function(
+            match[1], {item.name.lower(): item for item in parameters}, advanced is not None
+        )
     return found

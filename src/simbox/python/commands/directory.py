@@ -7,7 +7,7 @@ import os
 import uuid
 from typing import Any
 
-from simbox.python.answers import Call, Command, refused
+from simbox.python.answers import Call, Command, refused, thrown
 from simbox.python.errors import file_error
 from simbox.python.files import BoxFiles, o_time
 from simbox.windows.errors import WindowsError
@@ -67,7 +67,7 @@ def remove(call: Call) -> dict[str, Any]:
     for path in call.texts("Path"):
         full = files.full(path)
         if len(full) <= 3 or full.casefold() in PROTECTED:
-            raise refused(f"{path} belongs to Windows; it is not removed.")
+            raise refused(f"{path} belongs to Windows; it is not removed")
     removed = []
     for path in call.texts("Path"):
         kind = files.kind(path)
@@ -108,8 +108,10 @@ def _remove_tree(files: BoxFiles, folder: str) -> None:
 
 def move(call: Call) -> dict[str, Any]:
     """Move-BoxItem."""
-    files = BoxFiles(call.box)
-    files.move(call.text("Path"), call.text("Destination"))
+    files, path = BoxFiles(call.box), call.text("Path")
+    if files.kind(path) == "absent":
+        raise thrown("System.IO.FileNotFoundException", f"Could not find '{path}'.", 0x80070002)
+    files.move(path, call.text("Destination"))
     return {"Moved": True}
 
 
@@ -118,13 +120,8 @@ def junction(call: Call) -> dict[str, Any]:
     files = BoxFiles(call.box)
     path, target = files.full(call.text("Path")), call.text("Target")
     if not files.host(target).is_dir():
-        raise WindowsError(
-            "System.IO.DirectoryNotFoundException",
-            f"Could not find the target folder '{target}' of the junction '{path}'.",
-            0x80070003,
-            "OperationStopped",
-            f"Could not find the target folder '{target}' of the junction '{path}'.",
-        )
+        message = f"Could not find the target folder '{target}' of the junction '{path}'."
+        raise thrown("System.IO.DirectoryNotFoundException", message, 0x80070003)
     kind = files.kind(path)
     previous = None
     if kind not in ("absent", "junction"):

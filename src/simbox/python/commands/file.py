@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import base64
 import gzip
-import hashlib
 import ntpath
 import uuid
 import zlib
 from typing import Any
 
-from simbox.python.answers import Answer, Call, Command
-from simbox.python.errors import file_error
+from simbox.python.answers import Answer, Call, Command, bad_request, refused
+from simbox.python.errors import constructing
 from simbox.python.files import BoxFiles, o_time
+from simbox.python.loopfault import error_object, fault
 from simbox.windows.errors import WindowsError
 
+_LINKS = ("junction", "symboliclink")
 
-def describe(files: BoxFiles, path: str, hash_wanted: bool, max_content: int | None) -> dict[str, Any]:
+
+def describe(files: BoxFiles, path: str, hash_wanted: bool, max_content: int) -> dict[str, Any]:
     """One element of Get-BoxFile's answer."""
     answer: dict[str, Any] = {
         "Path": path,
@@ -37,32 +39,38 @@ def describe(files: BoxFiles, path: str, hash_wanted: bool, max_content: int | N
         answer["Kind"] = kind
         answer["Attributes"] = files.attributes(path)
         answer["LastWriteTimeUtc"] = o_time(status.st_mtime_ns)
-        if kind in ("junction", "symboliclink"):
+        if kind in _LINKS:
             answer["Target"] = files.target(path)
         if kind == "file":
             answer["SizeBytes"] = status.st_size
-            if hash_wanted:
-                answer["Sha256"] = files.sha256(path)
-            if max_content is not None and status.st_size <= max_content:
-                with files.reading(path) as file:
-                    answer["ContentBase64"] = base64.b64encode(file.read()).decode()
+            with constructing():
+                if hash_wanted:
+                    answer["Sha256"] = files.sha256(path)
+                if status.st_size <= max_content:
+                    with files.reading(path) as file:
+                        answer["ContentBase64"] = base64.b64encode(file.read()).decode()
     except WindowsError as error:
-        answer["Error"] = error.wire() | {"command": "Get-BoxFile"}
+        answer["Error"] = error_object(error, "Get-BoxFile")
     return answer
 
 
 def get(call: Call) -> list[dict[str, Any]]:
     """Get-BoxFile."""
-    files = BoxFiles(call.box)
-    limit = call.get("MaxContentBytes")
-    return [describe(files, path, bool(call.get("Hash", False)), limit) for path in call.texts("Path")]
+    files, paths = BoxFiles(call.box), call.texts("Path")
+    hash_wanted, limit = bool(call.get("Hash", False)), int(call.get("MaxContentBytes", -1))
+    answers = []
+    for number, path in enumerate(paths):
+        if hash_wanted and len(paths) > 1:
+            call.progress("hash", number, len(paths))
+        answers.append(describe(files, path, hash_wanted, limit))
+    return answers
 
 
 def get_part(call: Call) -> Answer:
     """Get-BoxFilePart."""
     files, path = BoxFiles(call.box), call.text("Path")
     offset = int(call.get("OffsetBytes", 0))
-    with files.reading(path) as file:
+    with constructing(), files.reading(path) as file:
         file.seek(offset)
         data = file.read(int(call.get("LengthBytes", 0)))
     status = files.status(path)
@@ -75,16 +83,11 @@ def get_part(call: Call) -> Answer:
 
 
 def _decoded(call: Call) -> bytes:
-    encoding = call.text("Encoding").lower() or "none"
-    if encoding == "none":
+    encoding = call.get("Encoding", "none")
+    if str(encoding).lower() == "none":
         return call.payload
-    if encoding != "gzip":
-        raise WindowsError(
-            "BadRequest",
-            f"'{call.text('Encoding')}' is no encoding; none and gzip are.",
-            None,
-            "InvalidArgument",
-        )
+    if str(encoding).lower() != "gzip":
+        raise bad_request(f"'{encoding}' is no encoding; none and gzip are")
     try:
         return gzip.decompress(call.payload)
     except (OSError, EOFError, zlib.error) as error:
@@ -101,41 +104,36 @@ def write_part(call: Call) -> dict[str, Any]:
     """Write-BoxFilePart."""
     files, path = BoxFiles(call.box), call.text("TemporaryPath")
     offset, data = int(call.get("OffsetBytes", 0)), _decoded(call)
-    if offset:
+    files.full(path)
+    with constructing():
+        if offset == 0:
+            return {"SizeBytes": files.write(path, 0, data)}
         size = files.status(path).st_size
-        if size != offset:
-            raise WindowsError(
-                "BadRequest",
-                f"{path} has {size} bytes; a part at {offset} does not continue it.",
-                None,
-                "InvalidArgument",
-            )
+        files.check_writable(path)
+    if size != offset:
+        raise bad_request(f"{path} has {size} bytes; a part at {offset} does not continue it")
     return {"SizeBytes": files.write(path, offset, data)}
 
 
 def set_file(call: Call) -> dict[str, Any]:
     """Set-BoxFile."""
     files, path = BoxFiles(call.box), call.text("Path")
-    wanted = call.text("Sha256").lower()
-    temporary = call.text("TemporaryPath")
+    wanted, temporary = call.text("Sha256"), call.text("TemporaryPath")
     full = files.full(path)
-    files.require_folder(path)
-    if files.kind(path) in ("directory", "junction"):
-        raise file_error(5, full)
+    if files.host(path).is_dir():
+        raise refused(f"{path} is a folder; a file is not put in its place. Move it away first.")
     if not temporary:
-        temporary = ntpath.join(
-            ntpath.dirname(full), f"{ntpath.basename(full)[:200]}.{uuid.uuid4().hex[:8]}.tmp"
-        )
-        files.write(temporary, 0, _decoded(call))
+        content = _decoded(call)
+        temporary = ntpath.join(ntpath.dirname(full), f"~{uuid.uuid4().hex}.part")
+        with constructing():
+            files.write(temporary, 0, content)
     try:
-        found = files.sha256(temporary)
-        if found != wanted:
-            raise WindowsError(
+        with constructing():
+            found = files.sha256(temporary)
+        if found != wanted.lower():
+            raise fault(
                 "HashMismatch",
-                f"The content for {path} has SHA-256 {found}, not {wanted}; nothing was replaced.",
-                None,
-                "InvalidData",
-                "HashMismatch",
+                f"the content for {path} has SHA-256 {found}, not {wanted}; nothing was replaced",
             )
         was_read_only = files.kind(path) == "file" and files.set_read_only(path, False)
         try:
@@ -158,10 +156,12 @@ def set_attribute(call: Call) -> dict[str, Any]:
 
 def copy(call: Call) -> list[dict[str, Any]]:
     """Copy-BoxItem."""
-    files = BoxFiles(call.box)
+    files, items = BoxFiles(call.box), call.get("Items", [])
     answers = []
-    for item in call.get("Items", []):
-        path, destination = str(item.get("Path", "")), str(item.get("Destination", ""))
+    for number, item in enumerate(items):
+        call.progress("copy", number, len(items))
+        path, destination = str(item.get("Path") or ""), str(item.get("Destination") or "")
+        files.full(destination)
         files.copy(path, destination)
         answers.append(
             {
@@ -171,11 +171,6 @@ def copy(call: Call) -> list[dict[str, Any]]:
             }
         )
     return answers
-
-
-def hash_of(data: bytes) -> str:
-    """SHA-256, lower case hex."""
-    return hashlib.sha256(data).hexdigest()
 
 
 COMMANDS: dict[str, Command] = {

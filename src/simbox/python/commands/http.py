@@ -10,9 +10,8 @@ import time
 from typing import Any
 from urllib.parse import urlsplit
 
-from simbox.python.answers import Call, Command
+from simbox.python.answers import Call, Command, bad_request
 from simbox.python.files import BoxFiles
-from simbox.windows.errors import WindowsError
 
 DEFAULT_BODY_BYTES = 1 << 20
 
@@ -50,13 +49,7 @@ def _connection(call: Call, url: str, timeout_s: float) -> tuple[http.client.HTT
     parts = urlsplit(url)
     host = parts.hostname or ""
     if parts.scheme not in ("http", "https") or not host:
-        raise WindowsError(
-            "System.UriFormatException",
-            "Invalid URI: The format of the URI could not be determined.",
-            0x80131537,
-            "NotSpecified",
-            "UriFormatException",
-        )
+        raise bad_request(f"'{url}' is no http or https address")
     target = call.box.address if host.lower() in _own_names(call) else host
     path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
     if parts.scheme == "https":

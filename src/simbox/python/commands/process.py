@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from simbox.python.answers import Call, Command
+from simbox.python.answers import Call, Command, refused
 from simbox.windows.errors import signed
+
+_MILLISECONDS = 23
+"""Characters of a time in the `o` format down to the millisecond."""
 
 
 def get(call: Call) -> list[dict[str, Any]]:
@@ -15,8 +18,20 @@ def get(call: Call) -> list[dict[str, Any]]:
 
 def stop(call: Call) -> dict[str, Any]:
     """Stop-BoxProcess; like Stop-Process it ends the process with the code -1."""
-    created = call.text("CreationTimeUtc")
-    answer = call.box.windows.process.stop(int(call.get("ProcessId", 0)), created, 0xFFFFFFFF)
+    service, pid, wanted = (
+        call.box.windows.process,
+        int(call.get("ProcessId", 0)),
+        call.text("CreationTimeUtc"),
+    )
+    rows = service.list(None, [pid])
+    if not rows:
+        return {"Stopped": False, "ExitCode": None}
+    created = rows[0]["CreationTimeUtc"]
+    if len(wanted) < _MILLISECONDS or created[:_MILLISECONDS] != wanted[:_MILLISECONDS]:
+        raise refused(
+            f"process {pid} was created {created}, not {wanted}; the id was reused and nothing was stopped"
+        )
+    answer = service.stop(pid, created, 0xFFFFFFFF)
     code = answer["ExitCode"]
     return answer | {"ExitCode": None if code is None else signed(code)}
 

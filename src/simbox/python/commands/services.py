@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from simbox.python.answers import Call, Command, refused
-from simbox.windows.errors import WindowsError
+from simbox.python.answers import Call, Command, refused, thrown
 
 _WILDCARDS = set("*?[]")
 _TASK_PATH = re.compile(r"\\([^\\]+\\)*[^\\]+")
@@ -54,7 +53,7 @@ def set_rule(call: Call) -> dict[str, Any]:
         local_address=call.texts("LocalAddress") or ["Any"],
         remote_address=call.texts("RemoteAddress") or ["Any"],
         program=call.text("Program") or "Any",
-        interface_alias=call.texts("InterfaceAlias") or ["Any"],
+        interface_alias=[alias for alias in call.texts("InterfaceAlias") if alias.casefold() != "any"],
     )
 
 
@@ -68,16 +67,11 @@ def remove_rule(call: Call) -> dict[str, Any]:
     return {"Changed": call.box.windows.firewall.remove(_exact(call.texts("Name")))}
 
 
-def _thrown(type_name: str, message: str, hresult: int) -> WindowsError:
-    """An exception thrown by name: PowerShell makes its text the FullyQualifiedErrorId."""
-    return WindowsError(type_name, message, hresult, "OperationStopped", message)
-
-
 def _task_path(call: Call) -> str:
     path = call.text("TaskPath")
     if not _TASK_PATH.fullmatch(path):
         message = f"'{path}' is no full task path such as \\Folder\\Name"
-        raise _thrown("System.ArgumentException", message, 0x80070057)
+        raise thrown("System.ArgumentException", message, 0x80070057)
     return path
 
 
@@ -85,7 +79,7 @@ def _required_task(call: Call) -> str:
     path = _task_path(call)
     if not call.box.windows.scheduler.get(path)["Exists"]:
         message = f"There is no scheduled task '{path}'."
-        raise _thrown("System.IO.FileNotFoundException", message, 0x80070002)
+        raise thrown("System.IO.FileNotFoundException", message, 0x80070002)
     return path
 
 
