@@ -2,10 +2,17 @@
 # of them (5.1) and refuses names that differ in case (5.1); ConvertTo-Json stops at a depth, shows some arrays as
 # {value, Count} (5.1), enums as numbers (7) and loses half of a surrogate pair.
 
-$WireJsonToken = New-Object System.Text.RegularExpressions.Regex -ArgumentList (
-    '\G[ \t\r\n]*(?:(?<mark>[{}\[\],:])|"(?<text>[^"\\]*(?:\\.[^"\\]*)*)"|(?<number>-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)|(?<word>true|false|null))')
-$WireJsonEscape = New-Object System.Text.RegularExpressions.Regex -ArgumentList '\\(u[0-9a-fA-F]{4}|.)'
-$WireJsonSpecial = New-Object System.Text.RegularExpressions.Regex -ArgumentList '[^ !#-\[\]-~]'
+function Initialize-WireJson {
+    # The patterns are made once, for all functions below.
+    $global:WireJson = @{
+        Token = New-Object System.Text.RegularExpressions.Regex -ArgumentList (
+            '\G[ \t\r\n]*(?:(?<mark>[{}\[\],:])|"(?<text>[^"\\]*(?:\\.[^"\\]*)*)"|(?<number>-?[0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)|(?<word>true|false|null))')
+        Escape = New-Object System.Text.RegularExpressions.Regex -ArgumentList '\\(u[0-9a-fA-F]{4}|.)'
+        Special = New-Object System.Text.RegularExpressions.Regex -ArgumentList '[^ !#-\[\]-~]'
+    }
+}
+
+Initialize-WireJson
 
 function ConvertFrom-WireJson {
     # Objects as case-sensitive dictionaries, arrays as object[], whole numbers as long, others as double.
@@ -20,7 +27,7 @@ function ConvertFrom-WireJson {
 function Step-WireJson {
     # Move to the next token; Match is null at the end.
     param([hashtable] $State)
-    $match = $WireJsonToken.Match($State.Text, $State.At)
+    $match = $global:WireJson.Token.Match($State.Text, $State.At)
     if (-not $match.Success) {
         if ($State.Text.Substring($State.At).Trim().Length -gt 0) {
             throw (New-Object -TypeName System.FormatException -ArgumentList "no JSON at character $($State.At)")
@@ -90,7 +97,7 @@ function Read-WireJsonArray {
 function ConvertFrom-WireText {
     param([string] $Text)
     if ($Text.IndexOf([char] '\') -lt 0) { return $Text }
-    return $WireJsonEscape.Replace($Text, [System.Text.RegularExpressions.MatchEvaluator] {
+    return $global:WireJson.Escape.Replace($Text, [System.Text.RegularExpressions.MatchEvaluator] {
         param($hit)
         $code = $hit.Groups[1].Value
         if ($code.Length -eq 5) { return [string] [char] [Convert]::ToInt32($code.Substring(1), 16) }
@@ -126,8 +133,8 @@ function ConvertTo-WireJson {
 
 function ConvertTo-WireText {
     param([string] $Text)
-    if (-not $WireJsonSpecial.IsMatch($Text)) { return '"' + $Text + '"' }
-    return '"' + $WireJsonSpecial.Replace($Text, [System.Text.RegularExpressions.MatchEvaluator] {
+    if (-not $global:WireJson.Special.IsMatch($Text)) { return '"' + $Text + '"' }
+    return '"' + $global:WireJson.Special.Replace($Text, [System.Text.RegularExpressions.MatchEvaluator] {
         param($hit)
         $code = [int] $hit.Value[0]
         if ($code -eq 34 -or $code -eq 92) { return '\' + $hit.Value }

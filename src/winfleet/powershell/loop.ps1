@@ -79,7 +79,7 @@ function ConvertTo-WireError {
     if ($own -cin @('ReadOnlyRefused', 'UnknownCommand', 'AnswerForgotten', 'NotRun', 'HashMismatch', 'Refused', 'BadRequest')) {
         $type = $own
     } elseif ($exception.HResult -ne 0) {
-        $result = '0x{0:x8}' -f $exception.HResult
+        $result = '0x{0:X8}' -f $exception.HResult
     }
     return @{
         type = $type; id = $id; category = [string] $ErrorRecord.CategoryInfo.Category
