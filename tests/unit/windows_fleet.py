@@ -1,7 +1,7 @@
 """pyinfra's real machinery against boxes that live in this process.
 
-The connector answers box commands from the state of a simulated box (simbox.box: real folders for C:, the scheduler's
-and the firewall's own rewriting), without any wire and without PowerShell.
+The connector answers box commands from the state of a simulated box (simbox.box: real folders for C:, the
+scheduler's and the firewall's own rewriting), without any wire and without PowerShell.
 """
 
 from __future__ import annotations
@@ -260,7 +260,8 @@ class InProcessConnector(BaseConnector):
 
 @dataclass
 class Outcome:
-    """What one run did. Attributes: failed and changed (box names), aborted (pyinfra ended the run: its words)."""
+    """What one run did. Attributes: failed and changed (box names), aborted (pyinfra ended the run: its
+    words)."""
 
     failed: set[str] = field(default_factory=set)
     changed: set[str] = field(default_factory=set)
