@@ -243,6 +243,16 @@ def test_a_killed_run_leaves_no_shell_to_the_next_one(box: LoopBox) -> None:
     assert len(list(ledger._folder().glob("*.json"))) == 1
 
 
+def test_a_shell_that_could_not_be_deleted_is_removed_by_the_next_one(box: LoopBox) -> None:
+    """27"""
+    connector = box.connected()
+    box.arm("http_status", on="Delete", code=503, times=2)
+    connector.disconnect()
+    assert len(box.endpoint.shells()) == 1
+    connector.connect()
+    assert len(box.endpoint.shells()) == 1
+
+
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_profile_that_is_still_unloading(box: LoopBox, scheme: str) -> None:
     """31"""

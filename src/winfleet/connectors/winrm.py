@@ -49,7 +49,7 @@ SCRIPT_TIMEOUT_S = 7200.0
 """Longest run of a free text without _timeout; what takes longer belongs into a job, which outlives the
 session.
 """
-SCRIPT_GRACE_S = 30.0
+SCRIPT_GRACE_S = 10.0
 """The box ends a script itself at its _timeout; that long after, the whole shell is ended."""
 QUIET_S, PROGRESS_EVERY_S = 3.0, 5.0
 """Progress is shown for work that takes longer than the first, and then at this distance."""

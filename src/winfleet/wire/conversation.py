@@ -7,6 +7,7 @@ A conversation ends with its shell; winfleet.wire.session makes the next one.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -39,6 +40,7 @@ STDERR_TAIL_BYTES = 4096
 DRAIN_S = 5.0
 
 FrameListener = Callable[[Frame], None]
+_CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x1f\x7f]")
 
 
 class Program(Protocol):
@@ -111,6 +113,7 @@ class Conversation:
         """Send calls in one request and return their answers. Raises RequestFailed."""
         request = self._request(calls, mode, reply=True, timeout_s=timeout_s)
         pending = _Pending(request, Exchange(request.seq, [call.command for call in calls]))
+        self._stderr.clear()
         try:
             self._converse(pending, timeout_s, on_frame)
         except WireError as error:
@@ -218,6 +221,8 @@ class Conversation:
         self._losses += 1
 
     def _frames(self, output: Output) -> list[Frame]:
+        if output.stderr:
+            self._around.log(f"{self.shell.endpoint}: on stderr: {output.stderr[:200]!r}")
         self._stderr += output.stderr
         del self._stderr[:-STDERR_TAIL_BYTES]
         frames = self._reader.feed(output.stdout)
@@ -270,7 +275,7 @@ class Conversation:
         )
 
     def _said(self) -> str:
-        text = one_line(bytes(self._stderr).decode("utf-8", "replace"))
+        text = one_line(_CONTROL.sub(" ", bytes(self._stderr).decode("utf-8", "replace")))
         return f"; it said: {text[-300:]}" if text else ""
 
 

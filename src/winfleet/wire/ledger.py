@@ -31,6 +31,8 @@ def _started(pid: int) -> str:
 
 
 def _alive(pid: int, started: str) -> bool:
+    if pid <= 0:
+        return False
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -57,6 +59,13 @@ def note(url: str, user: str | None, shell_id: str) -> None:
     with contextlib.suppress(OSError):
         place.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         place.write_text(json.dumps(entry), "utf-8")
+
+
+def abandon(url: str, shell_id: str) -> None:
+    """Mark a shell that could not be removed: the next one opened to that endpoint removes it."""
+    with contextlib.suppress(OSError, ValueError):
+        place = _place(url, shell_id)
+        place.write_text(json.dumps(json.loads(place.read_text("utf-8")) | {"pid": 0}), "utf-8")
 
 
 def forget(url: str, shell_id: str) -> None:

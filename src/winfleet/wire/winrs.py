@@ -45,7 +45,8 @@ SOAP_OVERHEAD_BYTES = 2_400
 """Header and tags of a Send are about 1.9 KB."""
 HIVE_PAUSES_S = (1.0, 2.0, 4.0)
 BUSY_PAUSE_S = 0.5
-CLOSING_TIMEOUT_S = 5.0
+CLOSING_TIMEOUT_S = 15.0
+"""For the end of a process tree on a busy box."""
 
 T = TypeVar("T")
 
@@ -186,7 +187,8 @@ class WinRSShell:
             if not (not self._hanging and self._delete(self._main, shell_id)):
                 self._main.transport.close_session()
                 aside = self._aside()
-                self._delete(aside, shell_id)
+                if not self._delete(aside, shell_id) and self._box.ledger:
+                    ledger.abandon(self._box.url, shell_id)
                 aside.transport.close_session()
         self._main.transport.close_session()
 
