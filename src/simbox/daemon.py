@@ -1,6 +1,6 @@
 """The simulator's process: N boxes with their endpoints and engines, until SIGTERM.
 
-Started by `simbox.service.up`, which has written DIR/plan.json and waits on a pipe for the word "ready".
+Started by `simbox.service.up`, which has written DIR/plan.json and waits on our stdout for the word "ready".
 """
 
 from __future__ import annotations
@@ -230,13 +230,13 @@ def _lock(layout: Layout) -> IO[str]:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """`python -m simbox.daemon DIR READY_FD`."""
+    """`python -m simbox.daemon DIR`: says "ready" on stdout once, from then on stdout is the log."""
     parser = argparse.ArgumentParser(prog="simbox.daemon")
     parser.add_argument("directory", type=Path)
-    parser.add_argument("ready_fd", type=int)
     options = parser.parse_args(arguments)
     layout = Layout(options.directory)
-    pipe = os.fdopen(options.ready_fd, "w")
+    pipe = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
     def ready() -> None:
         pipe.write("ready")

@@ -200,22 +200,19 @@ def _check_same(
 
 
 def _start(layout: Layout) -> None:
-    ready, theirs = os.pipe()
-    os.set_inheritable(theirs, True)
-    try:
-        with layout.log.open("ab") as log:
-            subprocess.Popen(
-                [sys.executable, "-m", "simbox.daemon", str(layout.directory), str(theirs)],
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                pass_fds=[theirs],
-                start_new_session=True,
-                close_fds=True,
-            )
-    finally:
-        os.close(theirs)
-    with os.fdopen(ready, "r") as pipe:
-        word = pipe.read()  # ends when the daemon says ready or dies
+    # Its stdout, not a pipe of our own: under gevent that stays open in this process and never ends.
+    with (
+        layout.log.open("ab") as log,
+        subprocess.Popen(
+            [sys.executable, "-m", "simbox.daemon", str(layout.directory)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=log,
+            start_new_session=True,
+        ) as process,
+    ):
+        assert process.stdout is not None
+        word = process.stdout.read().decode()  # ends when the daemon says ready or dies
+        process.returncode = 0  # it stays: nobody here waits for its end
     if word != "ready":
         raise SimError(f"the simulator did not start: {word or 'it ended at once'} (log: {layout.log})")
