@@ -8,7 +8,7 @@ function Get-Acl {
     )
     foreach ($one in @($Path) + @($LiteralPath)) {
         if (-not $one) { continue }
-        $found = (Invoke-Simulator acl.get @{ paths = @($one) })[0]
+        $found = @(Invoke-Simulator acl.get @{ paths = @($one) })[0]
         if (-not $found.Exists) {
             $PSCmdlet.WriteError((New-CmdletFault -Id 'GetAcl_PathNotFound_Exception,Microsoft.PowerShell.Commands.GetAclCommand' -Category ObjectNotFound -Target $one -Message "Cannot find path '$one' because it does not exist."))
             continue

@@ -145,7 +145,7 @@ function New-WindowsAccount {
     $account = [pscustomobject] @{ PSTypeName = 'System.Security.Principal.NTAccount'; Value = $Name }
     Add-Method $account Translate {
         param([type] $target)
-        $found = (Invoke-Simulator account.resolve @{ names = @($this.Value) })[0]
+        $found = @(Invoke-Simulator account.resolve @{ names = @($this.Value) })[0]
         if ($null -eq $found.Sid) {
             throw [Security.Principal.IdentityNotMappedException]::new('Some or all identity references could not be translated.')
         }

@@ -17,8 +17,6 @@ function Invoke-Simulator {
     if ([string]::IsNullOrEmpty($text)) { throw [IO.IOException]::new("the simulator closed the connection of $Method") }
     $answer = ConvertFrom-Json -InputObject $text -DateKind String
     if (-not $answer.ok) { throw (New-WindowsException -Fault $answer.error) }
-    # An array as it is, also one of one item or of none.
-    if ($answer.value -is [array]) { return , $answer.value }
     return $answer.value
 }
 

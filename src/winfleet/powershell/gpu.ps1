@@ -93,6 +93,11 @@ function Get-CudaDriverReport {
     $report = [pscustomobject] @{
         Loaded = $false; Error = $null; InitResult = $null; DriverVersion = $null; Devices = @()
     }
+    $library = [System.IO.Path]::Combine((Get-NativeFolder), 'nvcuda.dll')
+    if (-not [System.IO.File]::Exists($library)) {
+        $report.Error = "$library does not exist: no NVIDIA driver is installed"
+        return $report
+    }
     try {
         Import-CudaDriver
         $report.InitResult = [WinFleet.CudaDriver]::cuInit(0)
