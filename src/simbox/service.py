@@ -201,18 +201,17 @@ def _check_same(
 
 def _start(layout: Layout) -> None:
     # Its stdout, not a pipe of our own: under gevent that stays open in this process and never ends.
-    with (
-        layout.log.open("ab") as log,
-        subprocess.Popen(
+    with layout.log.open("ab") as log:
+        process = subprocess.Popen(
             [sys.executable, "-m", "simbox.daemon", str(layout.directory)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
             start_new_session=True,
-        ) as process,
-    ):
-        assert process.stdout is not None
+        )
+    assert process.stdout is not None
+    with process.stdout:
         word = process.stdout.read().decode()  # ends when the daemon says ready or dies
-        process.returncode = 0  # it stays: nobody here waits for its end
+    process.returncode = 0  # it stays: nobody here waits for its end
     if word != "ready":
         raise SimError(f"the simulator did not start: {word or 'it ended at once'} (log: {layout.log})")

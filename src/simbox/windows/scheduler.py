@@ -43,8 +43,19 @@ class Scheduler:
     """Tasks by full path such as `\\NInferServe`; found whatever their case."""
 
     REMOTE = frozenset(
-        {"get", "validate", "register", "delete", "start", "stop", "set_enabled", "tasks", "folders", "folder",
-         "create_folder"}
+        {
+            "get",
+            "validate",
+            "register",
+            "delete",
+            "start",
+            "stop",
+            "set_enabled",
+            "tasks",
+            "folders",
+            "folder",
+            "create_folder",
+        }
     )
 
     def __init__(self, box: Box) -> None:

@@ -83,7 +83,7 @@ def read(text: str) -> Node:
         # A COM string is UTF-16; another declaration makes the reader give up at its end.
         raise com_error(
             0x8004131A,
-            f"{_MESSAGES[0x8004131A]}\r\n(1,{declaration.end(1) + 2})::ERROR: unable to switch the encoding "
+            f"{_MESSAGES[0x8004131A]}\r\n(1,{declaration.end() + 1})::ERROR: unable to switch the encoding "
             "(Exception from HRESULT: 0x8004131A)",
         )
     body = text[declaration.end() :] if declaration else text
