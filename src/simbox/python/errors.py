@@ -19,12 +19,13 @@ _TYPES = {
         "The process cannot access the file '{0}' because it is being used by another process.",
     ),
     80: ("System.IO.IOException", "The file '{0}' already exists."),
-    112: ("System.IO.IOException", "There is not enough space on the disk. : '{0}'"),
+    87: ("System.IO.IOException", "The parameter is incorrect. : '{0}'."),
+    112: ("System.IO.IOException", "There is not enough space on the disk. : '{0}'."),
     123: (
         "System.IO.IOException",
-        "The filename, directory name, or volume label syntax is incorrect. : '{0}'",
+        "The filename, directory name, or volume label syntax is incorrect. : '{0}'.",
     ),
-    145: ("System.IO.IOException", "The directory is not empty. : '{0}'"),
+    145: ("System.IO.IOException", "The directory is not empty. : '{0}'."),
     183: (
         "System.IO.IOException",
         "Cannot create '{0}' because a file or directory with the same name already exists.",
@@ -33,7 +34,7 @@ _TYPES = {
         "System.IO.PathTooLongException",
         "The specified file name or path is too long, or a component of the specified path is too long.",
     ),
-    267: ("System.IO.IOException", "The directory name is invalid. : '{0}'"),
+    267: ("System.IO.IOException", "The directory name is invalid. : '{0}'."),
 }
 
 
@@ -42,6 +43,23 @@ def file_error(code: int, path: str) -> WindowsError:
     type_name, text = _TYPES.get(code, ("System.IO.IOException", "Unknown error on '{0}'."))
     return WindowsError(
         type_name, text.format(path), 0x80070000 | code, "NotSpecified", type_name.rpartition(".")[2]
+    )
+
+
+_WITHOUT_PATH = {
+    2: "Could not find file.",
+    3: "Could not find a part of the path.",
+    5: "Access to the path is denied.",
+    32: "The process cannot access the file because it is being used by another process.",
+    183: "Cannot create a file when that file already exists.",
+}
+
+
+def rename_error(code: int) -> WindowsError:
+    """As file_error, for the calls that rename: .NET does not say which of the two paths it was."""
+    error = file_error(code, "")
+    return WindowsError(
+        error.type, _WITHOUT_PATH.get(code, error.message), error.hresult, "NotSpecified", error.id
     )
 
 

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from simbox.python import handles
 from simbox.python.answers import bad_request
-from simbox.python.errors import file_error, from_host
+from simbox.python.errors import file_error, from_host, rename_error
 from simbox.python.hostpaths import attributes, read_only, set_read_only
 from simbox.windows.errors import WindowsError
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from simbox.box import Box
 
 _FULL_PATH = re.compile(r"[A-Za-z]:[\\/]|\\\\[^\\?.]")
+_INVALID_NAME = 0x8007007B
 LONGEST_NAME = 255
 """UTF-16 units in one part of a path on NTFS."""
 
@@ -67,8 +68,13 @@ class BoxFiles:
         return self.box.filesystem.host(self.full(path))
 
     def kind(self, path: str) -> str:
-        """absent, file, directory, junction or symboliclink."""
-        host = self.host(path)
+        """absent, file, directory, junction or symboliclink. What no Windows can hold is absent."""
+        try:
+            host = self.host(path)
+        except WindowsError as error:
+            if error.hresult == _INVALID_NAME:
+                return "absent"
+            raise
         try:
             mode = os.lstat(host).st_mode
         except OSError:
@@ -192,12 +198,12 @@ class BoxFiles:
         target = self.host(destination)
         present = self.kind(destination)
         if present in ("directory", "junction"):
-            raise file_error(5, self.full(destination))
+            raise rename_error(5)
         if present == "file":
             if read_only(target):
-                raise file_error(5, self.full(destination))
-            self._check(target, frozenset({"delete"}), handles.EVERYTHING, destination)
-        self._check(self.host(source), frozenset({"delete"}), handles.EVERYTHING, source)
+                raise rename_error(5)
+            self._check(target, frozenset({"delete"}), handles.EVERYTHING, None)
+        self._check(self.host(source), frozenset({"delete"}), handles.EVERYTHING, None)
         try:
             os.replace(self.host(source), target)
         except OSError as error:
@@ -206,13 +212,12 @@ class BoxFiles:
 
     def move(self, path: str, destination: str) -> None:
         """Rename a file, folder or junction to a new path that is free. Raises WindowsError."""
-        if self.kind(path) == "absent":
-            raise self._missing(path)
-        self.require_folder(destination)
         here, there = self.host(path), self.host(destination)
+        if not there.parent.is_dir():
+            raise rename_error(3)
         same = self.full(path).casefold() == self.full(destination).casefold()
         if self.kind(destination) != "absent" and not same:
-            raise file_error(183, self.full(destination))
+            raise rename_error(183)
         if (
             here.is_dir()
             and not here.is_symlink()
@@ -220,7 +225,7 @@ class BoxFiles:
         ):
             raise file_error(5, self.full(path))
         if not here.is_dir():
-            self._check(here, frozenset({"delete"}), handles.EVERYTHING, path)
+            self._check(here, frozenset({"delete"}), handles.EVERYTHING, None)
         if self.full(path)[0] != self.full(destination)[0] and here.is_dir():
             raise file_error(17, self.full(destination))
         try:
@@ -265,12 +270,16 @@ class BoxFiles:
         return any((row["ExecutablePath"] or "").casefold().startswith(prefix) for row in rows)
 
     def _check(
-        self, host: Path, access: frozenset[handles.Access], share: frozenset[handles.Access], path: str
+        self,
+        host: Path,
+        access: frozenset[handles.Access],
+        share: frozenset[handles.Access],
+        path: str | None,
     ) -> None:
         try:
             self.table.check(host, access, share)
         except WindowsError:
-            raise file_error(32, self.full(path)) from None
+            raise (rename_error(32) if path is None else file_error(32, self.full(path))) from None
 
     def _missing(self, path: str) -> WindowsError:
         full = self.full(path)

@@ -109,8 +109,8 @@ class JobProcess:
 
     def _job(self) -> int | None:
         folder = self._folder
-        folder.write("pid", f"{self.pid} {self._created}")
         folder.write("started", utc_text(datetime.now(UTC)))
+        folder.write("pid", f"{self.pid} {self._created}")
         job = folder.job() or {}
         log = HostFile(handles.of(self._box), folder.host("stdout.log"), "log")
         try:
@@ -138,7 +138,7 @@ class JobProcess:
                     raise WindowsError("BadRequest", f"'{kind}' is no kind of step")
         except WindowsError as error:
             log.write(f"{step.get('Name')}: {error.message}\r\n".encode())
-            return CANNOT_START if error.hresult in (0x80070002, 0x800700C1, 0x8007010B) else FAILED_CHECK
+            return CANNOT_START if error.type.endswith(".Win32Exception") else FAILED_CHECK
 
     def _program(self, step: dict[str, Any], log: HostFile) -> int:
         program = str(step["Program"])
@@ -159,12 +159,14 @@ class JobProcess:
     def _batch(self, step: dict[str, Any], log: HostFile) -> int:
         batch = str(step["Batch"])
         if not self._box.filesystem.host(batch).is_file():
-            raise launcher.win32_error(2, f"The system cannot find the file specified: {batch}")
+            log.write(f"{step.get('Name')}: there is no {batch}\r\n".encode())
+            return CANNOT_START
         arguments = subprocess.list2cmdline([str(item) for item in step.get("Arguments") or []])
-        shell = ShellProcess.of_command_line(
+        # On the command line of cmd.exe, so that its rules hold for the arguments, too.
+        line = f'call "{batch}" {arguments}'
+        shell = ShellProcess(
             self._box,
-            batch,
-            f'"{batch}" {arguments}'.rstrip(),
+            lambda interpreter: interpreter.run_line(line),
             self._folder.path,
             self._environment,
             Streams(_Nothing(), log, log),
@@ -200,10 +202,12 @@ class JobProcess:
         magic = bytes.fromhex(step.get("MagicHex") or "")
         with files.reading(path) as file:
             start = file.read(len(magic))
-            if start != magic:
-                raise WindowsError("HashMismatch", f"{path} begins with {start.hex()}, not {magic.hex()}")
             file.seek(0)
             found = hashlib.file_digest(file, "sha256").hexdigest()
+        if start != magic:
+            raise WindowsError(
+                "HashMismatch", f"{path} begins with {start.hex().upper()}, not {magic.hex().upper()}"
+            )
         if found != str(step["Sha256"]).lower():
             raise WindowsError("HashMismatch", f"{path} has SHA-256 {found}, not {step['Sha256']}")
         if files.kind(destination) == "file":

@@ -236,7 +236,10 @@ class Loop:
         )
         try:
             value = handler(call)
-        except WindowsError:
+        except WindowsError as error:
+            if function.advanced and error.category == "NotSpecified":
+                # What a .NET method threw goes by the name of the cmdlet that it left.
+                error.id = f"{error.id},{function.name}"
             raise
         except Exception as error:
             self._box.events.append("command_fault", command=name, fault=traceback.format_exc())

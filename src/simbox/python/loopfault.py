@@ -32,6 +32,6 @@ def error_object(error: WindowsError, command: str) -> dict[str, Any]:
         "id": error.id,
         "category": error.category,
         "message": error.message,
-        "hresult": f"0x{error.hresult:08x}" if shown else None,
+        "hresult": f"0x{error.hresult:08X}" if shown else None,
         "command": command,
     }

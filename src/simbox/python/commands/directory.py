@@ -54,7 +54,7 @@ def new(call: Call) -> dict[str, Any]:
         above = full
         while len(above) > 3:
             if files.kind(above) == "file":
-                raise file_error(183 if above == full else 3, full)
+                raise file_error(183, above)
             above = ntpath.dirname(above)
         files.host(full).mkdir(parents=True)
         created.append(path)

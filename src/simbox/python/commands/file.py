@@ -10,7 +10,7 @@ import zlib
 from typing import Any
 
 from simbox.python.answers import Answer, Call, Command, bad_request, refused
-from simbox.python.errors import constructing
+from simbox.python.errors import constructing, file_error
 from simbox.python.files import BoxFiles, o_time
 from simbox.python.loopfault import error_object, fault
 from simbox.windows.errors import WindowsError
@@ -71,8 +71,10 @@ def get_part(call: Call) -> Answer:
     files, path = BoxFiles(call.box), call.text("Path")
     offset = int(call.get("OffsetBytes", 0))
     with constructing(), files.reading(path) as file:
-        file.seek(offset)
+        file.seek(max(offset, 0))
         data = file.read(int(call.get("LengthBytes", 0)))
+    if offset < 0:
+        raise file_error(87, files.full(path))
     status = files.status(path)
     value = {
         "OffsetBytes": offset,

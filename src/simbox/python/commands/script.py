@@ -10,10 +10,11 @@ from typing import Any
 
 from simbox.cmd.machine import Streams
 from simbox.python import account, launcher, systemprograms
-from simbox.python.answers import Call, Command
-from simbox.python.errors import file_error
+from simbox.python.answers import Call, Command, bad_request, refused, thrown
+from simbox.python.files import BoxFiles
+from simbox.python.machine import codec
 from simbox.python.pipes import InputPipe
-from simbox.windows.errors import WindowsError
+from simbox.windows.errors import signed
 
 
 class _Stream:
@@ -25,42 +26,63 @@ class _Stream:
         return len(data)
 
 
+def _batch(call: Call, lines: list[str]) -> str:
+    """Write several lines into a batch file in the console's code page; its path."""
+    page = int(call.box.store.get("system", "oem_code_page", default=437))
+    try:
+        content = "\r\n".join(["@echo off", *lines, ""]).encode(codec(page))
+    except UnicodeEncodeError as error:
+        raise bad_request(
+            f"code page {page} of this box cannot write that text into a batch file; "
+            "use one line, or powershell"
+        ) from error
+    folder = account.environment(call.box).get("TEMP", "C:\\Windows\\TEMP")
+    path = ntpath.join(folder, f"winfleet-{uuid.uuid4().hex}.cmd")
+    call.box.filesystem.write(path, content)
+    return path
+
+
 def invoke(call: Call) -> dict[str, Any]:
     """Invoke-BoxScript."""
-    if (call.text("Shell") or "powershell").lower() != "cmd":
-        raise WindowsError("Refused", systemprograms.NO_POWERSHELL, None, "NotImplemented", "Refused")
-    box = call.box
-    folder = call.text("WorkingDirectory") or account.profile_folder(box)
+    box, shell = call.box, str(call.get("Shell", "powershell"))
+    folder = account.profile_folder(box)
+    if call.text("WorkingDirectory"):
+        folder = BoxFiles(box).full(call.text("WorkingDirectory"))
     if not box.filesystem.host(folder).is_dir():
-        raise file_error(267, folder)
+        message = f"Could not find the working folder '{folder}'."
+        raise thrown("System.IO.DirectoryNotFoundException", message, 0x80070003)
+    if shell.lower() == "powershell":
+        raise refused(systemprograms.NO_POWERSHELL)
+    if shell.lower() != "cmd":
+        raise bad_request(f"'{shell}' is no shell; powershell and cmd are")
     variables = account.environment(box)
     for name, value in (call.get("Environment") or {}).items():
         variables[str(name)] = str(value)
+    lines = call.text("Text").replace("\r\n", "\n").rstrip("\n").split("\n")
+    script = _batch(call, lines) if len(lines) > 1 else None
+    line = f'"{script}"' if script is not None else lines[0]
     stdin = InputPipe()
-    script = ntpath.join(variables["TEMP"], f"winfleet-{uuid.uuid4().hex[:12]}.cmd")
-    text = call.text("Text").replace("\r\n", "\n").replace("\n", "\r\n")
-    box.filesystem.write(script, b"@echo off\r\n" + text.encode("utf-8") + b"\r\n")
     try:
         child = launcher.launch(
             box,
             systemprograms.CMD,
-            f'cmd.exe /d /s /c ""{script}""',
+            f'"{systemprograms.CMD}" /d /s /c "{line}"',
             folder,
             variables,
             Streams(stdin, _Stream(call, "stdout"), _Stream(call, "stderr")),
             parent_pid=call.process_id,
         )
-        feeding = threading.Thread(target=_feed, args=(stdin, call.payload), daemon=True)
-        feeding.start()
-        code = child.wait(float(call.get("TimeoutSeconds", 0) or 0) or None)
+        threading.Thread(target=_feed, args=(stdin, call.payload), daemon=True).start()
+        code = child.wait(float(call.get("TimeoutSeconds", 0)) or None)
         timed_out = code is None
         if timed_out:
             child.kill_tree()
             child.wait(5)
         stdin.break_off()
     finally:
-        box.filesystem.host(script).unlink(missing_ok=True)
-    return {"ExitCode": None if timed_out else _signed(code or 0), "TimedOut": timed_out}
+        if script is not None:
+            box.filesystem.host(script).unlink(missing_ok=True)
+    return {"ExitCode": None if timed_out else signed(code or 0), "TimedOut": timed_out}
 
 
 def _feed(stdin: InputPipe, data: bytes) -> None:
@@ -68,10 +90,6 @@ def _feed(stdin: InputPipe, data: bytes) -> None:
         stdin.write(data, end=True)
     except BrokenPipeError:
         return
-
-
-def _signed(code: int) -> int:
-    return code - 0x1_0000_0000 if code & 0x8000_0000 else code
 
 
 COMMANDS: dict[str, Command] = {"invoke-boxscript": invoke}

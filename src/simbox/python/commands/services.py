@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 from simbox.python.answers import Call, Command, refused, thrown
+from simbox.windows.errors import WindowsError
 
 _WILDCARDS = set("*?[]")
 _TASK_PATH = re.compile(r"\\([^\\]+\\)*[^\\]+")
@@ -18,12 +19,24 @@ def get_acl(call: Call) -> list[dict[str, Any]]:
 
 def set_acl(call: Call) -> dict[str, Any]:
     """Set-BoxAcl."""
-    return call.box.windows.acl.set(call.text("Path"), call.text("Sddl"))
+    path = call.text("Path")
+    if not call.box.filesystem.exists(path):
+        raise WindowsError(
+            "System.Management.Automation.ItemNotFoundException",
+            f"Cannot find path '{path}' because it does not exist.",
+            0x80131501,
+            "ObjectNotFound",
+            "GetAcl_PathNotFound_Exception,Microsoft.PowerShell.Commands.GetAclCommand",
+        )
+    return call.box.windows.acl.set(path, call.text("Sddl"))
 
 
 def firewall(call: Call) -> dict[str, Any]:
-    """Get-BoxFirewall."""
-    return call.box.windows.firewall.snapshot()
+    """Get-BoxFirewall: the rules of a store by name."""
+    snapshot = call.box.windows.firewall.snapshot()
+    for store in snapshot["Stores"]:
+        store["Rules"].sort(key=lambda rule: rule["Name"].casefold())
+    return snapshot
 
 
 def _exact(names: list[str]) -> list[str]:
@@ -58,8 +71,12 @@ def set_rule(call: Call) -> dict[str, Any]:
 
 
 def disable_rule(call: Call) -> dict[str, Any]:
-    """Disable-BoxFirewallRule."""
-    return {"Changed": call.box.windows.firewall.set_enabled(_exact(call.texts("Name")), False)}
+    """Disable-BoxFirewallRule: those that are there."""
+    service = call.box.windows.firewall
+    stores = {store["Store"]: store["Rules"] for store in service.snapshot()["Stores"]}
+    known = {rule["Name"].casefold() for rule in stores["Local"]}
+    names = [name for name in _exact(call.texts("Name")) if name.casefold() in known]
+    return {"Changed": service.set_enabled(names, False)}
 
 
 def remove_rule(call: Call) -> dict[str, Any]:
