@@ -93,7 +93,16 @@ def content_lines(found: bytes | None, wanted: bytes, secret: bool = False) -> I
             yield format_text(f"- {len(found)} bytes", "red")
         yield format_text(f"+ {len(wanted)} bytes", "green")
         return
-    yield from text_lines(old, new)
+    if old == new and found is not None and found != wanted:
+        yield format_text(f"- {_encoding(found)}", "red")
+        yield format_text(f"+ {_encoding(wanted)}", "green")
+        return
+    yield from text_lines(old.replace("\ufeff", "[BOM]"), new.replace("\ufeff", "[BOM]"))
+
+
+def _encoding(content: bytes) -> str:
+    marks = {b"\xff\xfe": "UTF-16 little endian", b"\xfe\xff": "UTF-16 big endian"}
+    return f"the same text as {marks.get(content[:2], 'UTF-8')}, {len(content)} bytes"
 
 
 def field_lines(differences: Iterable[Difference]) -> Iterator[str]:

@@ -174,3 +174,14 @@ def test_rules_of_others_can_be_switched_off(fleet: Fleet) -> None:
     write(fleet, SERVE, "TCP Query User{A}C:\\x.exe")
     assert fleet.apply(firewall.disabled, names=["TCP Query User{A}C:\\x.exe"]).changed == {"gpu01"}
     assert fleet.apply(firewall.disabled, names=["TCP Query User{A}C:\\x.exe", "gone"]).changed == set()
+
+
+def test_a_block_rule_of_others_is_named(fleet: Fleet, caplog: pytest.LogCaptureFixture) -> None:
+    blocked = dataclasses.replace(SERVE, action="block", remote=("any",), local_ports=("any",))
+    write(fleet, blocked, "TCP Query User{A}C:\\x.exe")
+    fleet.apply(firewall.rules, rules=[SERVE])
+    assert "is shadowed by the Block rule TCP Query User{A}C:\\x.exe" in caplog.text
+    fleet.apply(firewall.disabled, names=["TCP Query User{A}C:\\x.exe"])
+    caplog.clear()
+    assert fleet.apply(firewall.rules, rules=[SERVE]).changed == set()
+    assert "shadowed" not in caplog.text

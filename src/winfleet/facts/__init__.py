@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -46,6 +46,7 @@ class BoxFact(FactBase[T]):
     model)."""
 
     abstract = True
+    call: Callable[..., Call]
 
     @staticmethod
     def parse(value: Any) -> Any:

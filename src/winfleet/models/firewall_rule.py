@@ -155,6 +155,42 @@ def rule_differences(
     return [Difference(name, before, after) for name, before, after in rows if before != after]
 
 
+def shadowing(rules: Sequence[FirewallRule], declared: Rule) -> list[FirewallRule]:
+    """Enabled Block rules of any store that take traffic from a declared Allow rule: Block wins over Allow.
+
+    A rule for another program takes nothing; one whose program is not declared may be ours, so it counts.
+    """
+    wanted = declared.rule()
+    if wanted.action != "allow" or not wanted.enabled:
+        return []
+    return [rule for rule in rules if rule.action == "block" and _overlaps(rule, wanted)]
+
+
+def _overlaps(rule: FirewallRule, wanted: FirewallRule) -> bool:
+    same_protocol = None in (rule.protocol, wanted.protocol) or rule.protocol == wanted.protocol
+    same_port = (
+        not rule.local_ports
+        or not wanted.local_ports
+        or any(
+            one.first <= other.last and other.first <= one.last
+            for one in rule.local_ports
+            for other in wanted.local_ports
+        )
+    )
+    programs = {normal_path(one.program) for one in (rule, wanted) if one.program is not None}
+    same_program = len(programs) < 2
+    return (
+        rule.enabled
+        and rule.direction == "in"
+        and same_protocol
+        and same_port
+        and same_program
+        and bool(rule.profiles & wanted.profiles)
+        and bool(rule.remote & wanted.remote or rule.remote.keywords)
+        and bool(rule.local & wanted.local)
+    )
+
+
 def _interfaces(rule: FirewallRule, aliases: Mapping[str, str]) -> str:
     names = {aliases.get(name.strip("{}"), name) for name in rule.interfaces}
     return ", ".join(sorted(names)) or "any"

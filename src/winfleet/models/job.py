@@ -120,7 +120,8 @@ class JobState(Model):
 
     Attributes: state ("lost": it was started but its process is gone and left no exit code), hash, exit_code
     (only when done), started_utc, process_id, step (name of the present or last step), log (text from the
-    asked offset), log_size_bytes.
+    asked offset), log_size_bytes, log_next_offset_bytes (where the next look goes on: no character is cut in
+    two).
     """
 
     state: State
@@ -131,6 +132,7 @@ class JobState(Model):
     step: str | None
     log: str
     log_size_bytes: int
+    log_next_offset_bytes: int
 
     @classmethod
     def parse(cls, value: Any) -> JobState:
@@ -148,6 +150,7 @@ class JobState(Model):
             optional_text(data, "Step"),
             optional_text(data, "Log") or "",
             optional_integer(data, "LogSizeBytes") or 0,
+            optional_integer(data, "LogNextOffsetBytes") or optional_integer(data, "LogSizeBytes") or 0,
         )
 
     def succeeded(self, wanted_hash: str) -> bool:

@@ -19,7 +19,7 @@ from pyinfra.api.hiddenvalue import HiddenValue
 from winfleet import diff
 from winfleet.calls import Call
 from winfleet.current import box
-from winfleet.facts import read
+from winfleet.facts import prefetch, read
 from winfleet.facts.acl import Acls
 from winfleet.facts.files import Files
 from winfleet.facts.system import Accounts
@@ -123,7 +123,7 @@ def put(files: Sequence[FileContent]) -> Iterator[Any]:
     """
     paths = [one.path for one in files]
     _check_paths(paths)
-    states = read(Files, paths=paths, hash=True, max_content_bytes=_shown_limit(files))
+    states = _contents(files)
     lists = _lists([one.path for one in files if one.access is not None])
     accounts = _accounts([entry for one in files for entry in one.access or ()])
     calls: list[Call] = []
@@ -138,9 +138,22 @@ def put(files: Sequence[FileContent]) -> Iterator[Any]:
     yield from calls
 
 
-def _shown_limit(files: Sequence[FileContent]) -> int | None:
-    # A secret file's content is not fetched: its hash tells all that is needed.
-    return SHOWN_BYTES if any(not one.secret for one in files) else None
+def _contents(files: Sequence[FileContent]) -> dict[str, FileState]:
+    """Hashes of all files, contents of those that may be shown; a secret's hash tells all that is needed."""
+    secret = [one.path for one in files if one.secret]
+    open_ones = [one.path for one in files if not one.secret]
+    if secret and open_ones:
+        prefetch(
+            [Files.call(secret, hash=True), Files.call(open_ones, hash=True, max_content_bytes=SHOWN_BYTES)]
+        )
+    states: dict[str, FileState] = {}
+    if secret:
+        hidden = read(Files, paths=secret, hash=True)
+        states |= hidden
+    if open_ones:
+        shown = read(Files, paths=open_ones, hash=True, max_content_bytes=SHOWN_BYTES)
+        states |= shown
+    return states
 
 
 def _lists(paths: list[str]) -> dict[str, Acl]:

@@ -16,6 +16,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from pyinfra import logger
+
 from winfleet import diff
 from winfleet.calls import Call
 from winfleet.current import box, run
@@ -23,7 +25,7 @@ from winfleet.facts import read
 from winfleet.facts.firewall import Firewall
 from winfleet.models import firewall as model
 from winfleet.models.answer import Difference
-from winfleet.models.firewall_rule import FIELDS, Rule, rule_differences
+from winfleet.models.firewall_rule import FIELDS, Rule, rule_differences, shadowing
 from winfleet.refusal import BoxError, Refused, box_operation
 
 __all__ = ["Rule", "absent", "rules"]
@@ -57,6 +59,7 @@ def rules(rules: Sequence[Rule], purge: bool = False) -> Iterator[Any]:
                 diff.field_lines(differences),
                 diff.named(differences),
             )
+    _warn_of_shadows(found, rules)
     extra = [rule for rule in found.own() if rule.name.lower() not in names] if purge else []
     for other in extra:
         gone = [Difference(one.field, one.found, None) for one in _described(other)]
@@ -72,6 +75,17 @@ def rules(rules: Sequence[Rule], purge: bool = False) -> Iterator[Any]:
         yield Call("Remove-BoxFirewallRule", Name=[rule.name for rule in extra])
     if changed and run().is_executing:
         _check_written(changed)
+
+
+def _warn_of_shadows(found: model.Firewall, rules: Sequence[Rule]) -> None:
+    """A finding, no change: rules of others are theirs."""
+    for rule in rules:
+        for other in shadowing(found.rules, rule):
+            program = f", program {other.program}" if other.program else ""
+            logger.warning(
+                f"{box().print_prefix}firewall rule {rule.name} is shadowed by the Block rule {other.name}"
+                f" ({other.store}{program}); switch that one off with firewall.disabled"
+            )
 
 
 def _described(rule: model.FirewallRule) -> list[Difference]:

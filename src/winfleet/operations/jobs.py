@@ -156,7 +156,7 @@ class _Follower:
                 raise
             return None
         self.faults = 0
-        self.offset = min(state.log_size_bytes, self.offset + len(state.log.encode()))
+        self.offset = state.log_next_offset_bytes
         lines = [line.rstrip() for line in state.log.splitlines() if line.strip()]
         self.last_line = lines[-1] if lines else self.last_line
         now = time.monotonic()
