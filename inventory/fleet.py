@@ -1,6 +1,7 @@
-"""The fleet: inventory/fleet.yml; as long as there is none, simulated boxes on this machine, started on
-demand."""
+"""The fleet: inventory/fleet.yml; as long as there is none, or while NINFER_FLEET_SIMULATED is set, simulated
+boxes on this machine, started on demand."""
 
+import os as _os
 import runpy as _runpy
 from pathlib import Path as _Path
 
@@ -11,12 +12,14 @@ from ninfer_fleet.inventory import read_fleet as _read_fleet
 _directory = _Path(__file__).resolve().parent
 _declared = _directory / "fleet.yml"
 
-if _declared.exists():
+if _declared.exists() and not _os.environ.get("NINFER_FLEET_SIMULATED"):  # set it to rehearse
     globals().update(_read_fleet(_declared))
 else:
-    _logger.info(
-        "    No inventory/fleet.yml (copy fleet.example.yml for real boxes): using simulated boxes "
-        "on this machine."
+    _why = (
+        "NINFER_FLEET_SIMULATED is set"
+        if _declared.exists()
+        else "No inventory/fleet.yml (copy fleet.example.yml for real boxes)"
     )
+    _logger.info(f"    {_why}: using simulated boxes on this machine.")
     _simulated = _runpy.run_path(str(_directory / "simulated.py"))
     globals().update({name: hosts for name, hosts in _simulated.items() if isinstance(hosts, list)})
