@@ -8,7 +8,7 @@ _QUESTION = "excludedportrange"
 
 
 def run(invocation: Invocation) -> int:
-    """`netsh interface ipv4 show excludedportrange protocol=tcp`; anything else is refused with exit code 1."""
+    """`netsh interface ipv4 show excludedportrange protocol=tcp`; anything else ends with 1."""
     words = [word.lower() for word in invocation.arguments]
     if words[:1] not in (["int"], ["interface"]) or _QUESTION not in words:
         invocation.out(f"The following command was not found: {' '.join(invocation.arguments)}.")

@@ -46,7 +46,7 @@ function Get-DiskOfVolume {
     }
     $Chain.Add("partition $($partition.PartitionNumber) of disk $($disk.Number)")
     $Chain.Add("disk $($disk.Number) $($answer.Model), bus $($answer.BusType)")
-    if ($answer.BusType -eq 'Spaces') {
+    if ($answer.BusType -in @('Spaces', 'Storage Spaces')) {
         # A storage space hides the real disks; it is as fast as the slowest of them.
         $physical = @(Get-VirtualDisk -Disk $disk | ForEach-Object -Process { Get-PhysicalDisk -VirtualDisk $_ })
         foreach ($one in $physical) { $Chain.Add("space on $($one.FriendlyName), bus $([string] $one.BusType)") }
@@ -74,7 +74,8 @@ function Get-DiskOfPath {
             $answer.DriveType = 'Network'
         } else {
             # By path, not by letter: the volume may be mounted in a folder.
-            $volume = @(Get-Volume -FilePath $answer.ExistingPath)[0]
+            $volume = @(Get-Volume -FilePath $answer.ExistingPath -ErrorAction SilentlyContinue)[0]
+            if ($null -eq $volume) { $volume = @(Get-Volume -DriveLetter $answer.Root[0])[0] }
             $answer.DriveType = [string] $volume.DriveType
             $answer.FileSystem = [string] $volume.FileSystem
             $answer.SizeBytes = [long] $volume.Size
