@@ -14,7 +14,7 @@ from simbox.windows.errors import WindowsError
 
 @pytest.fixture
 def box(tmp_path: Path) -> Box:
-    return Box.open(tmp_path / "box", "gpu01", "127.0.99.1", "rtx4090d")
+    return Box.open(tmp_path / "box", "gpu01", "127.45.99.1", "rtx4090d")
 
 
 def test_names_are_found_in_any_case_and_keep_their_own(box: Box) -> None:
@@ -41,7 +41,7 @@ def test_a_junction_is_seen_and_followed(box: Box) -> None:
 
 
 def test_a_cache_on_another_disk_is_told_by_its_bus(tmp_path: Path) -> None:
-    box = Box.open(tmp_path / "box", "gpu03", "127.0.99.3", "sata-cache")
+    box = Box.open(tmp_path / "box", "gpu03", "127.45.99.3", "sata-cache")
     cache = box.windows.disk.of_path("C:\\ninfer-cache\\pages")
     assert (cache["BusType"], cache["Root"]) == ("SATA", "D:\\")
     assert cache["ExistingPath"] == "D:\\ninfer-cache"
@@ -68,17 +68,17 @@ def test_state_is_put_back_when_a_change_fails(tmp_path: Path) -> None:
 
 
 def test_a_box_keeps_its_state_and_files_when_opened_again(tmp_path: Path) -> None:
-    first = Box.open(tmp_path / "box", "gpu01", "127.0.99.1", "rtx4090d")
+    first = Box.open(tmp_path / "box", "gpu01", "127.45.99.1", "rtx4090d")
     first.windows.firewall.remove(["Tailscale-In"])
     first.filesystem.host("C:\\Windows\\System32\\curl.exe").write_bytes(b"mine")
-    again = Box.open(tmp_path / "box", "gpu01", "127.0.99.1", "rtx4090d")
+    again = Box.open(tmp_path / "box", "gpu01", "127.45.99.1", "rtx4090d")
     assert "Tailscale-In" not in again.store.get("firewall", "rules")
     assert again.filesystem.host("C:\\Windows\\System32\\curl.exe").read_bytes() == b"mine"
 
 
 def test_every_profile_makes_a_box(tmp_path: Path) -> None:
     for name in profile.names():
-        box = Box.open(tmp_path / name, "gpu01", "127.0.99.1", name)
+        box = Box.open(tmp_path / name, "gpu01", "127.45.99.1", name)
         assert box.windows.system.facts()["Caption"].startswith("Microsoft Windows")
         assert box.windows.gpu.smi_xml().startswith("<?xml")
 

@@ -14,7 +14,7 @@ from simbox.windows.errors import WindowsError
 
 @pytest.fixture
 def box(tmp_path: Path) -> Box:
-    return Box.open(tmp_path / "box", "gpu01", "127.0.99.1", "rtx4090d")
+    return Box.open(tmp_path / "box", "gpu01", "127.45.99.1", "rtx4090d")
 
 
 def _local(box: Box) -> dict[str, str]:

@@ -20,7 +20,7 @@ COMMIT = "3d11fd64" + "0" * 32
 
 @pytest.fixture
 def box(tmp_path: Path) -> Box:
-    return Box.open(tmp_path / "box", "gpu01", "127.0.99.1", "rtx4090d")
+    return Box.open(tmp_path / "box", "gpu01", "127.45.99.1", "rtx4090d")
 
 
 def test_nvidia_smi_has_the_elements_of_a_real_card(box: Box) -> None:
@@ -54,7 +54,7 @@ def test_one_unknown_field_fails_the_whole_query(box: Box) -> None:
 
 
 def test_a_broken_driver_is_not_a_missing_gpu(tmp_path: Path) -> None:
-    box = Box.open(tmp_path / "box", "gpu01", "127.0.99.1", "no-driver")
+    box = Box.open(tmp_path / "box", "gpu01", "127.45.99.1", "no-driver")
     failed = Run(box, "nvidia-smi", "-q", "-x")
     assert failed.code == 9
     assert "couldn't communicate" in failed.out
@@ -64,7 +64,7 @@ def test_a_broken_driver_is_not_a_missing_gpu(tmp_path: Path) -> None:
 def test_the_driver_counts_the_multiprocessors(box: Box, tmp_path: Path) -> None:
     assert box.windows.gpu.devices()["Devices"][0]["MultiprocessorCount"] == 114
     assert box.windows.gpu.devices()["DriverVersion"] == 13030
-    other = Box.open(tmp_path / "other", "gpu02", "127.0.99.2", "rtx4090-24gb")
+    other = Box.open(tmp_path / "other", "gpu02", "127.45.99.2", "rtx4090-24gb")
     assert other.windows.gpu.devices()["Devices"][0]["MultiprocessorCount"] == 128
 
 
@@ -123,7 +123,7 @@ def test_another_sm_count_builds_another_program(box: Box) -> None:
 
 
 def test_the_macro_can_be_lost(tmp_path: Path) -> None:
-    box = Box.open(tmp_path / "box", "gpu01", "127.0.99.1", "macro-lost")
+    box = Box.open(tmp_path / "box", "gpu01", "127.45.99.1", "macro-lost")
     assert build(box).code == 0
     commands = json.loads(box.filesystem.host("C:\\build\\compile_commands.json").read_text())
     assert not any("NINFER_TARGET_SM_COUNT" in entry["command"] for entry in commands)

@@ -38,13 +38,13 @@ def install(box: Box) -> None:
 
 @pytest.fixture
 def port() -> int:
-    with socket.create_server(("127.0.99.1", 0)) as listener:
+    with socket.create_server(("127.45.99.1", 0)) as listener:
         return int(listener.getsockname()[1])
 
 
 @pytest.fixture
 def box(tmp_path: Path) -> Iterator[Box]:
-    box = Box.open(tmp_path / "box", "gpu01", "127.0.99.1", "rtx4090d")
+    box = Box.open(tmp_path / "box", "gpu01", "127.45.99.1", "rtx4090d")
     install(box)
     yield box
     box.windows.process.shut_down()
@@ -59,7 +59,7 @@ def request(
     port: int, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
 ) -> tuple[int, Any]:
     """One request; waits while the model loads, for the socket listens before it answers."""
-    connection = http.client.HTTPConnection("127.0.99.1", port, timeout=20)
+    connection = http.client.HTTPConnection("127.45.99.1", port, timeout=20)
     data = json.dumps(body) if body is not None and not isinstance(body, str) else body
     connection.request(method, path, data, headers or {})
     response = connection.getresponse()
@@ -201,7 +201,7 @@ def test_a_foreign_artifact_is_refused(box: Box, start: Start, content: bytes, m
 
 
 def test_a_card_that_is_too_small(tmp_path: Path) -> None:
-    box = Box.open(tmp_path / "small", "gpu02", "127.0.99.2", "rtx4090-24gb")
+    box = Box.open(tmp_path / "small", "gpu02", "127.45.99.2", "rtx4090-24gb")
     install(box)
     run = Run(box, EXE, MODEL, "--host", "0.0.0.0", *PRODUCTION, "--kv-dtype", "int8")
     assert run.code == 1
@@ -210,9 +210,9 @@ def test_a_card_that_is_too_small(tmp_path: Path) -> None:
 
 
 def test_an_old_driver(tmp_path: Path) -> None:
-    box = Box.open(tmp_path / "old", "gpu03", "127.0.99.3", "old-driver")
+    box = Box.open(tmp_path / "old", "gpu03", "127.45.99.3", "old-driver")
     install(box)
-    run = Run(box, EXE, MODEL)
+    run = Run(box, EXE, MODEL, "--port", "8181")
     assert run.code == 3
     assert "driver version is insufficient" in run.err
 
@@ -252,7 +252,7 @@ def test_from_loading_to_the_end(box: Box, start: Start, port: int) -> None:
     assert f"<pid>{run.running.pid}</pid>" in box.windows.gpu.smi_xml()
     assert box.windows.process.list(["ninfer-serve"])[0]["ProcessId"] == run.running.pid
 
-    kept = http.client.HTTPConnection("127.0.99.1", port, timeout=20)
+    kept = http.client.HTTPConnection("127.45.99.1", port, timeout=20)
     kept.request("GET", "/health")
     kept.getresponse().read()
     stopped = box.windows.process.stop(run.running.pid)
@@ -262,7 +262,7 @@ def test_from_loading_to_the_end(box: Box, start: Start, port: int) -> None:
     assert box.windows.network.listeners([port]) == []
     assert box.windows.gpu.used_bytes(0) == 812 << 20
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.99.1", port))
+        socket.create_connection(("127.45.99.1", port))
 
     first = json.loads(box.filesystem.host("C:\\ninfer\\requests.jsonl").read_text().splitlines()[0])
     assert first["event"] == "server_start"

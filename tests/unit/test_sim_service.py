@@ -18,7 +18,7 @@ import winrm
 from simbox import cli, mirror, service
 from simbox.programs.ninja import DLLS
 
-NETWORK = "127.0.98"
+NETWORK = "127.45.98"
 TASK = """<Task version="1.2" xmlns="http://schemas.microsoft.com/windows/2004/02/mit/task">
 <Triggers><LogonTrigger/></Triggers><Principals><Principal id="A"><UserId>Administrator</UserId>
 <LogonType>InteractiveToken</LogonType></Principal></Principals>
@@ -166,7 +166,7 @@ def test_the_command_line(directory: Path, capsys: pytest.CaptureFixture[str]) -
 
 
 def test_down_by_process_id_and_state_that_stays(tmp_path: Path) -> None:
-    fleet = service.up(boxes=1, network="127.0.97", directory=tmp_path)
+    fleet = service.up(boxes=1, network="127.45.97", directory=tmp_path)
     pid = int((tmp_path / "daemon.pid").read_text())
     service.ask(
         "windows",
@@ -176,12 +176,12 @@ def test_down_by_process_id_and_state_that_stays(tmp_path: Path) -> None:
     assert service.down(tmp_path)
     assert not (tmp_path / "fleet.json").exists()
     with pytest.raises(ConnectionRefusedError):
-        socket.create_connection(("127.0.97.1", 5986))
+        socket.create_connection(("127.45.97.1", 5986))
     _reap(pid)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
     assert not service.down(tmp_path)
-    again = service.up(boxes=1, network="127.0.97", directory=tmp_path)
+    again = service.up(boxes=1, network="127.45.97", directory=tmp_path)
     assert again["boxes"][0] == fleet["boxes"][0]
     tasks = service.ask("status", directory=tmp_path)[0]["tasks"]
     assert set(tasks) == {"\\T"}
@@ -198,23 +198,23 @@ def _reap(pid: int) -> None:
 
 
 def test_a_killed_simulator_is_not_taken_for_a_living_one(tmp_path: Path) -> None:
-    service.up(boxes=1, network="127.0.96", directory=tmp_path)
+    service.up(boxes=1, network="127.45.96", directory=tmp_path)
     pid = int((tmp_path / "daemon.pid").read_text())
     os.kill(pid, signal.SIGKILL)
     _reap(pid)
     assert service.fleet(tmp_path) is None
     with pytest.raises(service.SimError, match="ninfer-fleet sim up"):
         service.ask("status", directory=tmp_path)
-    service.up(boxes=1, network="127.0.96", directory=tmp_path)
+    service.up(boxes=1, network="127.45.96", directory=tmp_path)
     assert service.down(tmp_path)
 
 
 def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
     with (
-        socket.create_server(("127.0.95.1", 5986)),
+        socket.create_server(("127.45.95.1", 5986)),
         pytest.raises(service.SimError, match=r"did not start: .*Address already in use"),
     ):
-        service.up(boxes=1, network="127.0.95", directory=tmp_path)
+        service.up(boxes=1, network="127.45.95", directory=tmp_path)
 
 
 def test_reset_deletes_only_a_fleet(tmp_path: Path) -> None:
@@ -228,14 +228,14 @@ def test_it_can_be_started_from_a_gevent_patched_process(tmp_path: Path) -> None
     code = (
         "from gevent import monkey; monkey.patch_all()\n"
         "import pathlib, sys\nfrom simbox import service\n"
-        "fleet = service.up(boxes=1, network='127.0.94', directory=pathlib.Path(sys.argv[1]))\n"
+        "fleet = service.up(boxes=1, network='127.45.94', directory=pathlib.Path(sys.argv[1]))\n"
         "print(fleet['boxes'][0]['address'])\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, check=False
     )
     try:
-        assert done.stdout.strip() == "127.0.94.1", done.stderr
+        assert done.stdout.strip() == "127.45.94.1", done.stderr
         assert service.fleet(tmp_path) is not None  # it outlives the process that started it
     finally:
         assert service.down(tmp_path)

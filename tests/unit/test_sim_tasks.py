@@ -76,7 +76,7 @@ def starter() -> Starter:
 
 @pytest.fixture
 def box(tmp_path: Path, starter: Starter) -> Iterator[Box]:
-    box = Box.open(tmp_path / "box", "gpu01", "127.0.99.1", "rtx4090d")
+    box = Box.open(tmp_path / "box", "gpu01", "127.45.99.1", "rtx4090d")
     box.boot(starter)
     yield box
     box.shut_down()
@@ -349,7 +349,7 @@ def test_actions_run_in_sequence_with_variables_expanded(box: Box, starter: Star
 
 def test_boot_and_logon_triggers_fire_at_boot(tmp_path: Path) -> None:
     starter = Starter()
-    box = Box.open(tmp_path / "box", "gpu01", "127.0.99.1", "rtx4090d")
+    box = Box.open(tmp_path / "box", "gpu01", "127.45.99.1", "rtx4090d")
     own = "<UserId>Administrator</UserId><LogonType>InteractiveToken</LogonType>"
     box.windows.scheduler.register("\\Logon", xml(triggers="<LogonTrigger/>", principal=own))
     box.windows.scheduler.register("\\Boot", xml(triggers="<BootTrigger/>"))
@@ -366,7 +366,7 @@ def test_boot_and_logon_triggers_fire_at_boot(tmp_path: Path) -> None:
 
 def test_without_anybody_logged_on_an_interactive_task_does_not_run(tmp_path: Path) -> None:
     starter = Starter()
-    box = Box.open(tmp_path / "box", "gpu01", "127.0.99.1", "headless")
+    box = Box.open(tmp_path / "box", "gpu01", "127.45.99.1", "headless")
     own = "<UserId>Administrator</UserId><LogonType>{}</LogonType>"
     box.windows.scheduler.register(
         "\\I", xml(triggers="<LogonTrigger/>", principal=own.format("InteractiveToken"))
