@@ -206,6 +206,8 @@ class BoxFiles:
         self._check(self.host(source), frozenset({"delete"}), handles.EVERYTHING, None)
         try:
             os.replace(self.host(source), target)
+            # The name is the one that was asked for, its case included.
+            target.rename(target.with_name(ntpath.basename(self.full(destination))))
         except OSError as error:
             raise from_host(error, self.full(destination)) from error
         return present == "file"
