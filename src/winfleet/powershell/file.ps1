@@ -43,10 +43,11 @@ function Get-ItemKind {
 }
 
 function Open-FileForReading {
-    # Others may write, rename and delete meanwhile.
+    # Others may write, rename and delete meanwhile. (`new`, not New-Object: a constructor that fails inside New-Object
+    # leaves .NET spinning under Wine.)
     param([string] $Path)
     $share = [System.IO.FileShare] 'ReadWrite, Delete'
-    return New-Object System.IO.FileStream -ArgumentList $Path, ([System.IO.FileMode]::Open), ([System.IO.FileAccess]::Read), $share, 1048576
+    return [System.IO.FileStream]::new($Path, ([System.IO.FileMode]::Open), ([System.IO.FileAccess]::Read), $share, 1048576)
 }
 
 function Get-FileSum {
@@ -154,7 +155,7 @@ function Write-BoxFilePart {
     $full = Resolve-FilePath -Path $TemporaryPath
     $mode = [System.IO.FileMode]::Open
     if ($OffsetBytes -eq 0) { $mode = [System.IO.FileMode]::Create }
-    $stream = New-Object System.IO.FileStream -ArgumentList $full, $mode, ([System.IO.FileAccess]::Write), ([System.IO.FileShare]::Read)
+    $stream = [System.IO.FileStream]::new($full, $mode, ([System.IO.FileAccess]::Write), ([System.IO.FileShare]::Read))
     try {
         if ($stream.Length -ne $OffsetBytes) {
             throw (New-WireFault -Type 'BadRequest' -Message "$TemporaryPath has $($stream.Length) bytes; a part at $OffsetBytes does not continue it")
@@ -203,7 +204,7 @@ function Set-BoxFile {
 function Write-NewFile {
     # On the disk, not only in its cache, when this returns.
     param([string] $Path, [byte[]] $Bytes)
-    $stream = New-Object System.IO.FileStream -ArgumentList $Path, ([System.IO.FileMode]::CreateNew), ([System.IO.FileAccess]::Write), ([System.IO.FileShare]::None)
+    $stream = [System.IO.FileStream]::new($Path, ([System.IO.FileMode]::CreateNew), ([System.IO.FileAccess]::Write), ([System.IO.FileShare]::None))
     try {
         $stream.Write($Bytes, 0, $Bytes.Length)
         $stream.Flush($true)

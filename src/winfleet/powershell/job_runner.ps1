@@ -34,7 +34,7 @@ function Start-JobRun {
     Write-JobFile -Folder $Folder -Name 'started' -Text ([datetime]::UtcNow.ToString('o'))
     Write-JobFile -Folder $Folder -Name 'pid' -Text "$PID $($self.StartTime.ToUniversalTime().ToString('o'))"
     $share = [System.IO.FileShare] 'ReadWrite, Delete'
-    $log = New-Object System.IO.FileStream -ArgumentList ([System.IO.Path]::Combine($Folder, 'stdout.log')), ([System.IO.FileMode]::Append), ([System.IO.FileAccess]::Write), $share
+    $log = [System.IO.FileStream]::new(([System.IO.Path]::Combine($Folder, 'stdout.log')), ([System.IO.FileMode]::Append), ([System.IO.FileAccess]::Write), $share)
     $code = 1
     try {
         $job = ConvertFrom-WireJson -Text ([System.IO.File]::ReadAllText([System.IO.Path]::Combine($Folder, 'job.json')))
