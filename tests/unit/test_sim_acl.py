@@ -99,7 +99,7 @@ def test_an_acl_of_nothing(box: Box) -> None:
 def test_creator_owner_becomes_the_owner_below() -> None:
     ace = acl.parse("D:(A;OICIIO;GA;;;CO)").aces[0]
     own, passed_on = acl.inherited(ace, True, "S-1-5-32-544")
-    assert (own.sid, own.mask, own.flags) == ("S-1-5-32-544", 0x1F01FF, {"ID"})
+    assert (own.sid, own.mask, own.flags) == ("S-1-5-32-544", 0x1F01FF, frozenset({"ID"}))
     assert (passed_on.sid, passed_on.mask) == ("S-1-3-0", 0x10000000)
     assert acl.inherited(acl.parse("D:(A;CI;FA;;;SY)").aces[0], False, "x") == []
 

@@ -72,7 +72,9 @@ def test_the_whole_registry_string(box: Box) -> None:
 
 def test_a_second_set_updates_in_place_whatever_the_case_of_the_name(box: Box) -> None:
     assert box.windows.firewall.set("Rule", "one", local_port="80")["Created"]
-    assert not box.windows.firewall.set("RULE", "two", local_port=None)["Created"]
+    # PowerShell passes null for a list that is not given
+    again = {"name": "RULE", "display_name": "two", "local_port": None}
+    assert not box.windows.call("firewall.set", again)["Created"]
     assert [data for name, data in _local(box).items() if name.casefold() == "rule"] == [
         "v2.32|Action=Allow|Active=TRUE|Dir=In|Protocol=6|Name=two|"
     ]
