@@ -96,6 +96,7 @@ STORIES: dict[str, list[Step]] = {
             f"{D}\\{LONG}",
             f"{D}\\\u4e2d\u6587 \U0001f600 'quoted' [1] $x `t.txt",
         ),
+        look("\\\\no-such-server\\share\\f.txt"),
         do("Get-BoxFile", Path=[f"{D}\\f.txt"], MaxContentBytes=4),
         do("Get-BoxChildItem", Path=D),
     ],

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from simbox.box import Box
 from simbox.cmd.machine import Streams
@@ -211,6 +214,11 @@ def test_timeout_needs_a_console(box: Box) -> None:
 )
 def test_argv(line: str, argv: list[str]) -> None:
     assert split_argv(line) == argv
+
+
+@given(st.lists(st.text(alphabet='ab \t"\\\\^%&é中', max_size=8), max_size=5))
+def test_argv_takes_apart_what_was_quoted_for_it(arguments: list[str]) -> None:
+    assert split_argv(subprocess.list2cmdline(["x.exe", *arguments])) == ["x.exe", *arguments]
 
 
 @pytest.mark.parametrize(

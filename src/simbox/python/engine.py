@@ -108,14 +108,15 @@ class PythonProcess:
         self.stopping = threading.Event()
         self._lock = threading.Lock()
         self._ended: int | None = None
-        self._killed: int | None = None
-        self._drained = False
+        self._left = False
+        self._path = ""
         self.pid = 0
 
     @classmethod
     def of_work(cls, box: Box, path: str, work: Callable[[PythonProcess], int]) -> PythonProcess:
         """A process whose program is a function; killing it makes its stdin end."""
         process = cls(box)
+        process._path = path
         process.pid = box.windows.process.add(path, process.kill).pid
         box.events.append("program_start", pid=process.pid, program=ntpath.basename(path).lower())
 
@@ -127,10 +128,7 @@ class PythonProcess:
                 pass
             except Exception:
                 box.events.append("program_fault", program=path, fault=traceback.format_exc())
-            final = code if process._killed is None else process._killed
-            box.windows.process.exited(process.pid, final & 0xFFFFFFFF)
-            box.events.append("program_exit", pid=process.pid, program=path, code=final & 0xFFFFFFFF)
-            process._finish(final)
+            process._leave(code)
 
         threading.Thread(target=run, name=f"{ntpath.basename(path)} {process.pid}", daemon=True).start()
         return process
@@ -176,11 +174,9 @@ class PythonProcess:
         self._end(1)
 
     def kill(self, exit_code: int = 1) -> None:
-        """TerminateProcess on this process alone."""
-        if not self.stopping.is_set():
-            self._killed = exit_code
-            self.stopping.set()
-            self.stdin.break_off()
+        """TerminateProcess on this process alone. A command that is being answered ends unheard."""
+        self.stopping.set()
+        self._leave(exit_code)
 
     def write_stdout(self, data: bytes) -> None:
         """For the function that is the program."""
@@ -193,6 +189,16 @@ class PythonProcess:
     def _end(self, exit_code: int) -> None:
         self.stdin.break_off()
         self._box.windows.process.kill_tree(self.pid, exit_code)
+
+    def _leave(self, exit_code: int) -> None:
+        """The function has returned or was killed, whichever comes first: out of the process table."""
+        with self._lock:
+            if self._ended is not None or self._left:
+                return
+            self._left = True
+        self._box.windows.process.exited(self.pid, exit_code & 0xFFFFFFFF)
+        self._box.events.append("program_exit", pid=self.pid, program=self._path, code=exit_code & 0xFFFFFFFF)
+        self._finish(exit_code)
 
     def _finish(self, exit_code: int) -> None:
         """Nothing more will be written: everything the process wrote is in the pipe by now."""

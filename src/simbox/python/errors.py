@@ -18,6 +18,7 @@ _TYPES = {
         "System.IO.IOException",
         "The process cannot access the file '{0}' because it is being used by another process.",
     ),
+    53: ("System.IO.IOException", "The network path was not found. : '{0}'."),
     80: ("System.IO.IOException", "The file '{0}' already exists."),
     87: ("System.IO.IOException", "The parameter is incorrect. : '{0}'."),
     112: ("System.IO.IOException", "There is not enough space on the disk. : '{0}'."),

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from simbox.box import Box
 
 _FULL_PATH = re.compile(r"[A-Za-z]:[\\/]|\\\\[^\\?.]")
-_INVALID_NAME = 0x8007007B
+_NOWHERE = (0x8007007B, 0x80070035)
+"""HRESULTs of a name that cannot exist and of a server that no box knows."""
 LONGEST_NAME = 255
 """UTF-16 units in one part of a path on NTFS."""
 
@@ -53,6 +54,8 @@ class BoxFiles:
         """The absolute path. Raises WindowsError for a relative one, and for one that no Windows can have."""
         if not _FULL_PATH.match(path):
             raise bad_request(f"'{path}' is no full path such as C:\\folder\\name")
+        if path.startswith("\\\\"):
+            raise file_error(53, path)
         try:
             full = self.box.filesystem.normalise(path)
         except WindowsError:
@@ -68,11 +71,11 @@ class BoxFiles:
         return self.box.filesystem.host(self.full(path))
 
     def kind(self, path: str) -> str:
-        """absent, file, directory, junction or symboliclink. What no Windows can hold is absent."""
+        """absent, file, directory, junction or symboliclink. What cannot be there is absent."""
         try:
             host = self.host(path)
         except WindowsError as error:
-            if error.hresult == _INVALID_NAME:
+            if error.hresult in _NOWHERE:
                 return "absent"
             raise
         try:
