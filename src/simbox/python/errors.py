@@ -9,7 +9,6 @@ from collections.abc import Iterator
 from simbox.python.hostpaths import win32_code
 from simbox.windows.errors import WindowsError
 
-CONSTRUCTOR_FAILED = "ConstructorInvokedThrowException,Microsoft.PowerShell.Commands.NewObjectCommand"
 _TYPES = {
     2: ("System.IO.FileNotFoundException", "Could not find file '{0}'."),
     3: ("System.IO.DirectoryNotFoundException", "Could not find a part of the path '{0}'."),
@@ -71,12 +70,14 @@ def from_host(error: OSError, path: str) -> WindowsError:
     return file_error(win32_code(error), path)
 
 
+class Rethrown(WindowsError):
+    """An error that PowerShell code caught and threw again: it keeps the id that it had inside."""
+
+
 @contextlib.contextmanager
-def constructing() -> Iterator[None]:
-    """Failures inside are those of a constructor called by New-Object, which has an id of its own."""
+def rethrowing() -> Iterator[None]:
+    """Like a try whose catch ends with `throw`."""
     try:
         yield
     except WindowsError as error:
-        raise WindowsError(
-            error.type, error.message, error.hresult, "InvalidOperation", CONSTRUCTOR_FAILED
-        ) from error
+        raise Rethrown(error.type, error.message, error.hresult, error.category, error.id) from error

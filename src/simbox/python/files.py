@@ -221,18 +221,20 @@ class BoxFiles:
         if not there.parent.is_dir():
             raise rename_error(3)
         same = self.full(path).casefold() == self.full(destination).casefold()
+        folder = self.kind(path) in ("directory", "junction")
         if self.kind(destination) != "absent" and not same:
-            raise rename_error(183)
-        if (
-            here.is_dir()
-            and not here.is_symlink()
-            and (self.table.inside(here) or self._running_inside(path))
-        ):
-            raise file_error(5, self.full(path))
-        if not here.is_dir():
+            raise file_error(183, self.full(destination)) if folder else rename_error(183)
+        if not folder:
             self._check(here, frozenset({"delete"}), handles.EVERYTHING, None)
-        if self.full(path)[0] != self.full(destination)[0] and here.is_dir():
-            raise file_error(17, self.full(destination))
+        elif not here.is_symlink() and (self.table.inside(here) or self._running_inside(path)):
+            # .NET makes an IOException of it, for folders alone.
+            message = f"Access to the path '{self.full(path)}' is denied."
+            raise WindowsError("System.IO.IOException", message, 0x80070005)
+        elif self.full(path)[0] != self.full(destination)[0]:
+            message = (
+                "Source and destination path must have identical roots. Move will not work across volumes."
+            )
+            raise WindowsError("System.IO.IOException", message, 0x80131620)
         try:
             shutil.move(here, there.parent / ntpath.basename(self.full(destination)))
         except OSError as error:

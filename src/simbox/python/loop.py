@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 from simbox.python.answers import Answer, Call, convert
 from simbox.python.commands import COMMANDS
 from simbox.python.commands.system import PS_VERSION, session
+from simbox.python.errors import Rethrown
 from simbox.python.loopfault import error_object, fault
 from simbox.python.pipes import InputPipe
 from simbox.python.programtext import Function, Parameter, functions
@@ -237,7 +238,7 @@ class Loop:
         try:
             value = handler(call)
         except WindowsError as error:
-            if function.advanced and error.category == "NotSpecified":
+            if function.advanced and error.category == "NotSpecified" and not isinstance(error, Rethrown):
                 # What a .NET method threw goes by the name of the cmdlet that it left.
                 error.id = f"{error.id},{function.name}"
             raise

@@ -8,7 +8,7 @@ import uuid
 from typing import Any
 
 from simbox.python.answers import Call, Command, refused, thrown
-from simbox.python.errors import file_error
+from simbox.python.errors import file_error, rethrowing
 from simbox.python.files import BoxFiles, o_time
 from simbox.windows.errors import WindowsError
 
@@ -90,7 +90,8 @@ def _remove_file(files: BoxFiles, path: str) -> None:
     except WindowsError:
         if was_read_only:
             files.set_read_only(path, True)
-        raise
+        with rethrowing():
+            raise
 
 
 def _remove_tree(files: BoxFiles, folder: str) -> None:

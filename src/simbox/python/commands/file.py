@@ -10,7 +10,7 @@ import zlib
 from typing import Any
 
 from simbox.python.answers import Answer, Call, Command, bad_request, refused
-from simbox.python.errors import constructing, file_error
+from simbox.python.errors import file_error, rethrowing
 from simbox.python.files import BoxFiles, o_time
 from simbox.python.loopfault import error_object, fault
 from simbox.windows.errors import WindowsError
@@ -43,12 +43,11 @@ def describe(files: BoxFiles, path: str, hash_wanted: bool, max_content: int) ->
             answer["Target"] = files.target(path)
         if kind == "file":
             answer["SizeBytes"] = status.st_size
-            with constructing():
-                if hash_wanted:
-                    answer["Sha256"] = files.sha256(path)
-                if status.st_size <= max_content:
-                    with files.reading(path) as file:
-                        answer["ContentBase64"] = base64.b64encode(file.read()).decode()
+            if hash_wanted:
+                answer["Sha256"] = files.sha256(path)
+            if status.st_size <= max_content:
+                with files.reading(path) as file:
+                    answer["ContentBase64"] = base64.b64encode(file.read()).decode()
     except WindowsError as error:
         answer["Error"] = error_object(error, "Get-BoxFile")
     return answer
@@ -70,7 +69,7 @@ def get_part(call: Call) -> Answer:
     """Get-BoxFilePart."""
     files, path = BoxFiles(call.box), call.text("Path")
     offset = int(call.get("OffsetBytes", 0))
-    with constructing(), files.reading(path) as file:
+    with files.reading(path) as file:
         file.seek(max(offset, 0))
         data = file.read(int(call.get("LengthBytes", 0)))
     if offset < 0:
@@ -107,11 +106,10 @@ def write_part(call: Call) -> dict[str, Any]:
     files, path = BoxFiles(call.box), call.text("TemporaryPath")
     offset, data = int(call.get("OffsetBytes", 0)), _decoded(call)
     files.full(path)
-    with constructing():
-        if offset == 0:
-            return {"SizeBytes": files.write(path, 0, data)}
-        size = files.status(path).st_size
-        files.check_writable(path)
+    if offset == 0:
+        return {"SizeBytes": files.write(path, 0, data)}
+    size = files.status(path).st_size
+    files.check_writable(path)
     if size != offset:
         raise bad_request(f"{path} has {size} bytes; a part at {offset} does not continue it")
     return {"SizeBytes": files.write(path, offset, data)}
@@ -127,11 +125,9 @@ def set_file(call: Call) -> dict[str, Any]:
     if not temporary:
         content = _decoded(call)
         temporary = ntpath.join(ntpath.dirname(full), f"~{uuid.uuid4().hex}.part")
-        with constructing():
-            files.write(temporary, 0, content)
+        files.write(temporary, 0, content)
     try:
-        with constructing():
-            found = files.sha256(temporary)
+        found = files.sha256(temporary)
         if found != wanted.lower():
             raise fault(
                 "HashMismatch",
@@ -146,7 +142,8 @@ def set_file(call: Call) -> dict[str, Any]:
     except WindowsError:
         if files.kind(temporary) == "file":
             files.delete_file(temporary)
-        raise
+        with rethrowing():
+            raise
     return {"Sha256": found, "SizeBytes": files.status(path).st_size, "Replaced": replaced}
 
 
