@@ -22,8 +22,8 @@ NOUNS: dict[str, type[Values]] = {
 INTRODUCTION = """\
 # Settings
 
-Made by `python -m ninfer_fleet.reference`; the models in `src/ninfer_fleet/settings/` are the source. Each noun is a
-dictionary in `group_data/` (or in a host's data, which is merged over it, key by key).
+Made by `python -m ninfer_fleet.reference`; the models in `src/ninfer_fleet/settings/` are the source. Each
+noun is a dictionary in `group_data/` (or in a host's data, which is merged over it, key by key).
 """
 
 

@@ -161,6 +161,10 @@ def declared(host: Any) -> Settings | None:
     try:
         settings = Settings.model_validate(merged(layers(host)))
         settings.key()
+        if settings.task.account is None and not host.data.get("winrm_user"):
+            raise Refused(
+                "task.account: no account is declared, and none connects either. Remedy: declare task.account"
+            )
     except ValidationError as error:
         fail_box("Declared settings refused:\n" + "\n".join(f"  {line}" for line in refusals(error)))
         return None
