@@ -23,6 +23,16 @@ OPERATIONS = [
     "Task that keeps the server running",
     "Server answers",
 ]
+# What `sim drift` changes by hand, as the plan names it: one line of the launcher, one field of rule and task
+# each.
+DRIFT = [
+    '- set "SERVE=%SERVE% --max-concurrency 4 --max-pending-requests 16"',
+    '+ set "SERVE=%SERVE% --max-concurrency 4 --max-pending-requests 64"',
+    "- remote: any",
+    "+ remote: 100.64.0.0/10, fd7a:115c:a1e0::/48",
+    "- settings.execution_time_limit: 259200 s (P3D)",
+    "+ settings.execution_time_limit: 0 s (PT0S)",
+]
 MOST_REQUESTS = 20
 BOX = "gpu01"
 
@@ -46,7 +56,7 @@ def fleet(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     fleet.down()
 
 
-def test_1_plan_names_everything_and_touches_nothing(fleet: Fleet) -> None:
+def plan_names_everything_and_touches_nothing(fleet: Fleet) -> None:
     before = sorted(fleet.drive_c(BOX).rglob("*")) if fleet.found["engine"] == "python" else []
     plan = fleet.pyinfra("--dry", "--diff")
     assert plan.code == 0, plan.text
@@ -60,7 +70,7 @@ def test_1_plan_names_everything_and_touches_nothing(fleet: Fleet) -> None:
         assert sorted(fleet.drive_c(BOX).rglob("*")) == before
 
 
-def test_2_apply_changes_every_operation_and_the_server_answers(fleet: Fleet) -> None:
+def apply_changes_every_operation_and_the_server_answers(fleet: Fleet) -> None:
     done = fleet.pyinfra("-y", json_results=True)
     assert done.code == 0, done.text
     assert done.operations("success", BOX) == OPERATIONS
@@ -70,7 +80,7 @@ def test_2_apply_changes_every_operation_and_the_server_answers(fleet: Fleet) ->
     assert (drive / "ninfer" / "state" / "draft_tokens.txt").read_text().strip() == "7"
 
 
-def test_3_the_key_is_in_its_file_and_nowhere_else(fleet: Fleet) -> None:
+def the_key_is_in_its_file_and_nowhere_else(fleet: Fleet) -> None:
     key = Path(fleet.box(BOX)["api_key_file"]).read_text().strip()
     places = [
         path
@@ -80,7 +90,7 @@ def test_3_the_key_is_in_its_file_and_nowhere_else(fleet: Fleet) -> None:
     assert [path.name for path in places] == ["api_key.txt"]
 
 
-def test_4_a_second_run_changes_nothing_and_costs_little(fleet: Fleet) -> None:
+def a_second_run_changes_nothing_and_costs_little(fleet: Fleet) -> None:
     since = len(fleet.events(BOX))
     done = fleet.pyinfra("-y", json_results=True)
     assert done.code == 0, done.text
@@ -294,12 +304,12 @@ def test_4_a_second_run_changes_nothing_and_costs_little(fleet: Fleet) -> None:
     assert starts == 1
 
 
-def test_5_drift_is_found_by_name_and_only_that_is_repaired(fleet: Fleet) -> None:
+def drift_is_found_by_name_and_only_that_is_repaired(fleet: Fleet) -> None:
     assert len(fleet.ask("drift", box=BOX)) == 3
     plan = fleet.pyinfra("--dry", "--diff")
     assert plan.code == 0, plan.text
     changed = [line for line in plan.lines(BOX) if line.lstrip().startswith(("+", "-"))]
-    assert changed, plan.text
+    assert sorted(line.strip() for line in changed) == sorted(DRIFT), plan.text
     done = fleet.pyinfra("-y", json_results=True)
     assert done.code == 0, done.text
     assert done.operations("success", BOX) == [
@@ -312,10 +322,20 @@ def test_5_drift_is_found_by_name_and_only_that_is_repaired(fleet: Fleet) -> Non
     assert again.operations("no_change", BOX) == OPERATIONS, again.text
 
 
-def test_6_a_rotated_key_restarts_the_server_and_leaves_the_launcher_alone(fleet: Fleet) -> None:
+def a_rotated_key_restarts_the_server_and_leaves_the_launcher_alone(fleet: Fleet) -> None:
     path = Path(fleet.box(BOX)["api_key_file"])
     path.write_text("0f3b9c77d1e2a45566b7c8d9e0f1a2b3\n")
     done = fleet.pyinfra("-y", json_results=True)
     assert done.code == 0, done.text
     assert done.operations("success", BOX) == ["API key", "Server answers"]
     assert fleet.pyinfra("-y", json_results=True).operations("no_change", BOX) == OPERATIONS
+
+
+def test_plan_apply_nothing_left_drift_repair_and_a_new_key(fleet: Fleet) -> None:
+    # One test, since each part goes on from the one before, and a runner may spread tests over processes.
+    plan_names_everything_and_touches_nothing(fleet)
+    apply_changes_every_operation_and_the_server_answers(fleet)
+    the_key_is_in_its_file_and_nowhere_else(fleet)
+    a_second_run_changes_nothing_and_costs_little(fleet)
+    drift_is_found_by_name_and_only_that_is_repaired(fleet)
+    a_rotated_key_restarts_the_server_and_leaves_the_launcher_alone(fleet)
