@@ -17,7 +17,7 @@ _WORD = re.compile(r'\s*("(?:[^"\\]|\\.)*"?|[^\s"]+)')
 class Line:
     """A command line for CreateProcess.
 
-    Attributes: text, variables (added to the environment), loop (PowerShell that reads its commands from stdin).
+    Attributes: text, variables (added to the environment), loop (PowerShell that reads commands from stdin).
     """
 
     text: str
@@ -31,9 +31,10 @@ def is_powershell(program: str) -> bool:
 
 
 def resolve(tools: WineTools, command_line: str, *, load: str | None) -> Line:
-    """The line that runs `command_line`; load: PowerShell text that runs before what the line asks for, or None.
+    """The line that runs `command_line`; load: PowerShell text that runs before what it asks for, or None.
 
-    The text is put before a -Command or -EncodedCommand; a loop (-Command -) gets it on stdin from the engine.
+    The text is put before a -Command or -EncodedCommand; a loop (-Command -) gets it on stdin from the
+    engine.
     """
     program, rest = split_program(command_line)
     if not is_powershell(program):

@@ -10,7 +10,7 @@ from simbox.engine import Chunk, Process
 from simbox.wine import commandline
 from simbox.wine.locate import locate
 from simbox.wine.prefix import windows_path
-from simbox.wine.process import StartFailed, WineProcess, variables
+from simbox.wine.process import ERROR_TIMEOUT, StartFailed, WineProcess, start, variables
 
 if TYPE_CHECKING:
     from simbox.box import Box
@@ -61,8 +61,8 @@ class Loop:
 class WineEngine:
     """Implements simbox.engine.Engine for one box, whose folder is a booted prefix.
 
-    A PowerShell that dies before it is ready is started again (measured: 1 of 230 starts under Wine 8) and counted as
-    `powershell_restart` in the box's events.
+    A PowerShell that dies before it is ready is started again (measured: 1 of 230 starts under Wine 8) and
+    counted as `powershell_restart` in the box's events.
     """
 
     def __init__(self, box: Box) -> None:
@@ -87,7 +87,7 @@ class WineEngine:
         if not skip_cmd_shell and not line.variables:
             text = f'C:\\Windows\\System32\\cmd.exe /c "{text}"'
         try:
-            return WineProcess(self._tools, self._box.directory, text, values, directory)
+            return start(self._tools, self._box.directory, text, values, directory)
         except StartFailed as error:
             if error.errno in _FILE_NOT_FOUND:
                 raise FileNotFoundError(f"no such program: {command_line}") from error
@@ -99,12 +99,18 @@ class WineEngine:
         line = f"{load + ';' if load else ''} [Console]::Out.WriteLine('{left}' + '{right}')\n\n".encode()
         told = b""
         for _ in range(_ATTEMPTS):
-            process = WineProcess(self._tools, self._box.directory, text, values, directory)
             early: list[Chunk] = []
-            if self._ready(process, line, early):
-                return Loop(process, early)
-            process.terminate()
-            told = b"".join(data for _, data in early)
+            try:
+                process = WineProcess(self._tools, self._box.directory, text, values, directory)
+            except StartFailed as error:
+                if error.errno != ERROR_TIMEOUT:
+                    raise
+                told = str(error).encode()
+            else:
+                if self._ready(process, line, early):
+                    return Loop(process, early)
+                process.terminate()
+                told = b"".join(data for _, data in early)
             self._box.events.append("powershell_restart", output=told[-500:].decode(errors="replace"))
         raise PermissionError(
             f"PowerShell under Wine did not become ready {_ATTEMPTS} times: {told[-500:]!r}"
@@ -130,7 +136,7 @@ class WineEngine:
         return False
 
     def _load_text(self) -> str | None:
-        """PowerShell that loads the stand-ins; None while no simulator serves the box: they would have no other side."""
+        """PowerShell that loads the stand-ins; None while no simulator serves the box, their other side."""
         if not self._box.simulator_environment:
             return None
         script = windows_path(Path(__file__).resolve().parents[1] / "standins" / "load.ps1")

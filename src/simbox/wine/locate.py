@@ -44,10 +44,11 @@ def cache_directory() -> Path:
 
 
 def locate() -> WineTools:
-    """Find Wine and PowerShell for Windows, unpacking the latter into the cache when only its archive is here.
+    """Find Wine and PowerShell for Windows, unpacking the latter into the cache when only its archive is
+    here.
 
-    PowerShell comes from NINFER_FLEET_PWSH_WIN (an unpacked folder, or an archive pwsh-*-win-x64.tar.xz) or from
-    ../shared/pwsh beside the repository. Raises Missing.
+    PowerShell comes from NINFER_FLEET_PWSH_WIN (an unpacked folder, or an archive pwsh-*-win-x64.tar.xz) or
+    from ../shared/pwsh beside the repository. Raises Missing.
     """
     wine = _program("wine64", "wine")
     if wine is None:

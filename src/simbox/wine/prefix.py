@@ -1,7 +1,7 @@
 """The Wine prefix of a box: made from a template, started, removed with its own wineserver.
 
-Measured on 2 cores with Wine 8.0: the template takes 11 s and 695 MB once; a box made from it 0.1 s and 8 MB, for its
-C:\\windows is linked file by file and only the registry and the rest are copied.
+Measured on 2 cores with Wine 8.0: the template takes 11 s and 695 MB once; a box made from it 0.1 s and 8 MB,
+for its C:\\windows is linked file by file and only the registry and the rest are copied.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from pathlib import Path
 from simbox.wine.locate import WineTools, cache_directory
 
 _QUIET = {"WINEDEBUG": "-all"}
-# The first boot neither asks for Mono and Gecko nor writes menu entries of the desktop. Only then: PowerShell's own
-# assemblies do not load without mscoree.
+# The first boot neither asks for Mono and Gecko nor writes menu entries of the desktop. Only then:
+# PowerShell's own assemblies do not load without mscoree.
 _FIRST_BOOT = {"WINEDLLOVERRIDES": "mscoree,mshtml=;winemenubuilder.exe=d"}
 
 
@@ -50,7 +50,7 @@ def template(tools: WineTools) -> Path:
 
 
 def create(tools: WineTools, box: Path) -> None:
-    """Make the prefix of a box in the folder `box`; files already there stay. Does nothing when it is made."""
+    """Make the prefix of a box in the folder `box`; files already there stay. Made already: does nothing."""
     if (box / "system.reg").exists():
         return
     source = template(tools)
@@ -66,7 +66,8 @@ def create(tools: WineTools, box: Path) -> None:
 
 
 def boot(tools: WineTools, box: Path) -> None:
-    """Boot Windows in the prefix; its wineserver then stays until `stop_server`, also with no program running."""
+    """Boot Windows in the prefix; its wineserver then stays until `stop_server`, even with no program
+    running."""
     _quiet([str(tools.wineserver), "-p"], box)  # ends with 2 when it runs already
     _run([str(tools.wine), "wineboot"], box)
 

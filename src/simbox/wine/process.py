@@ -23,12 +23,16 @@ from simbox.windows.errors import WindowsError
 from simbox.wine import commandline, prefix, tree
 from simbox.wine.launcher import launcher
 from simbox.wine.locate import WineTools, locate
+from simbox.wine.report import ERROR_INTERNAL, Report
 
 if TYPE_CHECKING:
     from simbox.box import Box
 
 _PIECE_BYTES = 65536
-_ERROR_INTERNAL = 1359
+ERROR_TIMEOUT = 1460
+# From launch.exe to the process: 0.3 s on an idle machine. Wine 8 now and then never gets there.
+_START_S = 60.0
+_ATTEMPTS = 3
 _PRIORITY_FLAGS = {
     "Idle": 0x40,
     "BelowNormal": 0x4000,
@@ -47,7 +51,7 @@ class StartFailed(OSError):
 
 
 class WineProcess:
-    """One Windows process with pipes as stdin and stdout, and what it started. Implements simbox.engine.Process.
+    """One Windows process with pipes as stdin and stdout, and what it started; a simbox.engine.Process.
 
     stderr is a terminal of its own, for without a console pwsh.exe ends silently with 0.
 
@@ -60,7 +64,7 @@ class WineProcess:
         priority_class: Normal, BelowNormal, ...
         piped: False: stdin is empty, stdout and stderr go nowhere (a task's process).
 
-    Raises StartFailed when Windows cannot create the process.
+    Raises StartFailed when Windows cannot create the process; ERROR_TIMEOUT when Wine did not get that far.
     """
 
     def __init__(
@@ -80,17 +84,15 @@ class WineProcess:
         self._selector = selectors.DefaultSelector()
         self._reading = threading.Lock()
         self._writing = threading.Lock()
-        self._exit: int | None = None
+        self._report = Report()
         self._told: int | None = None
         self._ended = threading.Event()
         self._started = threading.Event()
-        self._error: int | None = None
-        self._pid = 0
         self._scratch = tempfile.TemporaryDirectory(prefix="simbox.")
         report = Path(self._scratch.name) / "report"
         os.mkfifo(report)
         # Read and write: so neither side waits for the other to open it, and no end of file comes between.
-        self._report = os.open(report, os.O_RDWR)
+        self._reporting = os.open(report, os.O_RDWR)
         environment = {**prefix.environment(box), tree.MARK: self._mark, "TERM": "dumb"}
         environment["SIMBOX_COMMAND_LINE"] = command_line
         for name, value in variables.items():
@@ -105,23 +107,24 @@ class WineProcess:
             prefix.windows_path(report),
             hex(_PRIORITY_FLAGS[priority_class]),
         ]
-        # Wakes the reader when the process has ended: its terminal may stay open, held by Wine's own services.
+        # Wakes the reader when the process has ended: its terminal may stay open, held by Wine's services.
         self._wake, self._waker = os.pipe()
         self._selector.register(self._wake, selectors.EVENT_READ)
         self._process = self._spawn(arguments, environment, directory, piped)
         self._watcher = threading.Thread(target=self._watch, name="wine process", daemon=True)
         self._watcher.start()
-        self._started.wait()
+        stalled = not self._started.wait(_START_S)
         if not piped:
             threading.Thread(target=self._discard, name="wine output", daemon=True).start()
-        if self._error is not None:
+        error = ERROR_TIMEOUT if stalled else self._report.error
+        if error is not None:
             self.terminate()
-            raise StartFailed(self._error, f"CreateProcess: Win32 error {self._error}", command_line)
+            raise StartFailed(error, f"CreateProcess: Win32 error {error}", command_line)
 
     @property
     def pid(self) -> int:
         """Its Windows process id."""
-        return self._pid
+        return self._report.pid
 
     @property
     def exit_code(self) -> int | None:
@@ -151,12 +154,12 @@ class WineProcess:
                 if found or time.monotonic() >= deadline:
                     return found
             if self._ended.wait(max(0.0, deadline - time.monotonic())):
-                self._told = self._exit
+                self._told = self._report.exit_code
             return []
 
     def wait(self, timeout_s: float | None = None) -> int | None:
         """Block until it ended; its exit code, or None after the timeout."""
-        return self._exit if self._ended.wait(timeout_s) else None
+        return self._report.exit_code if self._ended.wait(timeout_s) else None
 
     def signal(self, ctrl_c: bool) -> None:
         """Ctrl+C as typed on its terminal; Ctrl+Break ends the tree, for a Unix terminal has no such key."""
@@ -168,7 +171,7 @@ class WineProcess:
     def kill_root(self) -> None:
         """TerminateProcess with exit code 1 on the process alone."""
         if not self._ended.is_set():
-            command = [str(self._tools.wine), str(launcher()), "kill", str(self._pid)]
+            command = [str(self._tools.wine), str(launcher()), "kill", str(self.pid)]
             subprocess.run(
                 command,
                 env=prefix.environment(self._box),
@@ -224,26 +227,14 @@ class WineProcess:
         """Follow launch.exe's report until the process has ended."""
         reaper = threading.Thread(target=self._reap, name="wine reaper", daemon=True)
         reaper.start()
-        with os.fdopen(self._report, "rb", buffering=0) as report:
-            rest = b""
-            while not self._ended.is_set():
-                *lines, rest = (rest + report.read(4096)).split(b"\n")
-                for line in lines:
-                    self._note(*line.decode().split())
+        with os.fdopen(self._reporting, "rb", buffering=0) as report:
+            while self._report.exit_code is None:
+                self._report.feed(report.read(4096))
+                if self._report.told:
+                    self._started.set()
+        self._ended.set()
+        os.close(self._waker)
         self._scratch.cleanup()
-
-    def _note(self, word: str, number: str) -> None:
-        if word == "pid":
-            self._pid = int(number)
-        elif word == "error":
-            self._error = int(number)
-        else:
-            self._exit = int(number)
-            if word == "gone" and not self._pid:
-                self._error = self._error or _ERROR_INTERNAL
-            self._ended.set()
-            os.write(self._waker, b"\0")
-        self._started.set()
 
     def _reap(self) -> None:
         """When Unix kills launch.exe it reports nothing: say so in its place."""
@@ -296,6 +287,26 @@ class WineProcess:
             self._process.stdout.close()
         if not self._outputs:
             self._selector.close()
+            os.close(self._wake)
+
+
+def start(
+    tools: WineTools,
+    box: Path,
+    command_line: str,
+    variables: Mapping[str, str],
+    directory: Path,
+    priority_class: str = "Normal",
+    piped: bool = True,
+) -> WineProcess:
+    """A WineProcess, begun anew when Wine did not get as far as creating it; raises StartFailed."""
+    for attempt in range(1, _ATTEMPTS + 1):
+        try:
+            return WineProcess(tools, box, command_line, variables, directory, priority_class, piped)
+        except StartFailed as error:
+            if error.errno != ERROR_TIMEOUT or attempt == _ATTEMPTS:
+                raise
+    raise AssertionError("unreachable")
 
 
 def start_detached(
@@ -317,7 +328,7 @@ def start_detached(
         )
     line = commandline.resolve(tools, f'"{command}" {arguments}'.rstrip(), load=None)
     try:
-        return WineProcess(
+        return start(
             tools,
             box.directory,
             line.text,
@@ -327,11 +338,16 @@ def start_detached(
             piped=False,
         )
     except StartFailed as error:
-        code = error.errno or _ERROR_INTERNAL
+        code = error.errno or ERROR_INTERNAL
         raise WindowsError("System.ComponentModel.Win32Exception", str(error), 0x80070000 | code) from error
 
 
 def variables(box: Box) -> dict[str, str]:
-    """What every process of a box has in its environment: the way to the simulator, the language of Windows."""
+    """What every process of a box has in its environment: the way to the simulator, the language of
+    Windows."""
     culture = str(box.store.get("system", "culture", default="en-US"))
-    return {**box.simulator_environment, "LC_ALL": _LOCALES.get(culture, "C.UTF-8")}
+    return {
+        **box.simulator_environment,
+        "SIMBOX_ADDRESS": box.address,
+        "LC_ALL": _LOCALES.get(culture, "C.UTF-8"),
+    }

@@ -1,7 +1,7 @@
 """All Unix processes of one start in a wine box.
 
-Wine's processes are no children of the one that created them, but each inherits the Unix environment of its creator:
-a variable with a number of its own marks every descendant of a start, whatever it does.
+Wine's processes are no children of the one that created them, but each inherits the Unix environment of its
+creator: a variable with a number of its own marks every descendant of a start, whatever it does.
 """
 
 from __future__ import annotations

@@ -1,0 +1,61 @@
+"""Starting processes under Wine: what launch.exe reports, and a Wine that does not get as far as that."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from simbox.wine import process, tree
+from simbox.wine.launcher import launcher
+from simbox.wine.locate import Missing, WineTools
+from simbox.wine.report import ERROR_INTERNAL, Report
+
+NUMBERS = "pid 40\nexit 3221225477\ngone 1\n"
+
+
+@pytest.mark.parametrize("cut", range(len(NUMBERS) + 1))
+def test_the_first_ending_counts_however_the_words_arrive(cut: int) -> None:
+    report = Report()
+    for piece in (NUMBERS[:cut], NUMBERS[cut:]):
+        report.feed(piece.encode())
+    assert (report.pid, report.exit_code, report.error) == (40, 3221225477, None)
+
+
+def test_launch_exe_that_ends_without_a_word_is_an_error() -> None:
+    report = Report()
+    assert not report.told
+    report.feed(b"gone 1\n")
+    assert (report.told, report.error, report.exit_code) == (True, ERROR_INTERNAL, 1)
+
+
+def test_the_error_of_windows_stays_when_launch_exe_then_ends() -> None:
+    report = Report()
+    report.feed(b"error 2\ngone 1\n")
+    assert (report.error, report.exit_code, report.pid) == (2, 1, 0)
+
+
+@pytest.fixture
+def stalling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WineTools:
+    """A Wine that notes each start and then neither does anything nor ends."""
+    try:
+        launcher()
+    except Missing as missing:
+        pytest.skip(str(missing))
+    wine = tmp_path / "wine"
+    wine.write_text(f'#!/bin/sh\necho "$$ ${tree.MARK}" >>{tmp_path}/starts\nexec sleep 600\n')
+    wine.chmod(0o755)
+    monkeypatch.setattr(process, "_START_S", 0.5)
+    return WineTools(wine, wine, tmp_path)
+
+
+def test_a_wine_that_stalls_is_ended_and_started_anew(stalling: WineTools, tmp_path: Path) -> None:
+    with pytest.raises(process.StartFailed) as failed:
+        process.start(stalling, tmp_path, "cmd.exe", {}, tmp_path)
+    assert failed.value.errno == process.ERROR_TIMEOUT
+    starts = [line.split() for line in (tmp_path / "starts").read_text().splitlines()]
+    assert len(starts) == 3
+    for pid, mark in starts:
+        assert tree.members(mark) == []
+        assert not os.path.exists(f"/proc/{pid}")
