@@ -50,7 +50,8 @@ def up(
 
     Args:
         engine: python (default) or wine. boxes: that many healthy ones (default 3).
-        profiles: one box for each name instead. network: first three numbers of the loopback addresses.
+        profiles: one box for each name instead.
+        network: first three numbers of the addresses; default NINFER_FLEET_SIM_NETWORK, else 127.0.77.
         directory: default NINFER_FLEET_SIM_DIR, else .simbox.
         https_port, http_port: the same on every box, for each has its own address.
 
@@ -61,7 +62,8 @@ def up(
     if running is not None:
         _check_same(running, engine, boxes, profiles, network)
         return running
-    plan = _plan(engine or "python", boxes, profiles, network or NETWORK, https_port, http_port)
+    wanted = network or os.environ.get("NINFER_FLEET_SIM_NETWORK") or NETWORK
+    plan = _plan(engine or "python", boxes, profiles, wanted, https_port, http_port)
     layout.directory.mkdir(parents=True, exist_ok=True)
     with (layout.directory / "up.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)  # two starters at once: the second finds the first one's fleet
