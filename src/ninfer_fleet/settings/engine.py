@@ -42,8 +42,12 @@ class Engine(Values):
     vcpkg_root: WindowsPath = Field(
         default=r"C:\vcpkg", description="vcpkg checkout that gives curl and ffmpeg"
     )
-    vcpkg_triplet: str = Field(default="x64-windows", pattern=r"^[a-z0-9-]+$")
-    targets: tuple[str, ...] = Field(default=("ninfer", "ninfer-serve"), min_length=1)
+    vcpkg_triplet: str = Field(
+        default="x64-windows", pattern=r"^[a-z0-9-]+$", description="vcpkg's build flavour of curl and ffmpeg"
+    )
+    targets: tuple[str, ...] = Field(
+        default=("ninfer", "ninfer-serve"), min_length=1, description="what ninja builds"
+    )
     executables: tuple[str, ...] = Field(
         default=("ninfer.exe", "ninfer-serve.exe"),
         min_length=1,

@@ -16,7 +16,11 @@ class Model(Values):
     only, and an unrelated artifact of exactly the same size exists, so only the digest tells them apart.
     """
 
-    file_name: str = Field(default="qwen3_8_27b.ninfer", pattern=r"^[A-Za-z0-9._-]+$")
+    file_name: str = Field(
+        default="qwen3_8_27b.ninfer",
+        pattern=r"^[A-Za-z0-9._-]+$",
+        description="its name on the box, below models",
+    )
     model_id: str = Field(
         default="qwen3.8-27b", pattern=r"^[\x21-\x7e]+$", description="what /v1/models answers"
     )
@@ -29,7 +33,10 @@ class Model(Values):
     size_bytes: int = Field(
         default=18_210_531_328, gt=8, description="16.96 GiB; weights on the card are 15.92 to 16.95"
     )
-    sha256: str = Field(default="eec39564993d6e9c7d5e383382a760f093465c9d163ec9a1bd6b80199514bf3e")
+    sha256: str = Field(
+        default="eec39564993d6e9c7d5e383382a760f093465c9d163ec9a1bd6b80199514bf3e",
+        description="lower-case hex; an unrelated file has the same size, only this tells them apart",
+    )
     container_version: int = Field(
         default=2, ge=0, le=255, description='eighth byte of the file, after "NINFER" and a zero'
     )

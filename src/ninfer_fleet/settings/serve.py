@@ -43,7 +43,9 @@ class Serve(Values):
     host: str = Field(
         default="0.0.0.0", description="all interfaces: the firewall rule limits it to Tailscale"
     )
-    port: int = Field(default=8080, ge=1, le=65535)
+    port: int = Field(
+        default=8080, ge=1, le=65535, description="TCP; Windows may have reserved it: the preflight looks"
+    )
     api_key: str | None = Field(
         default=None,
         description="a reference, env:NAME, file:PATH or cmd:COMMAND; never the key itself",
@@ -54,19 +56,27 @@ class Serve(Values):
     model_id: AsciiWord | None = Field(
         default=None, description="name in /v1/models; None: the artifact's own"
     )
-    max_request_mib: Positive | None = None
+    max_request_mib: Positive | None = Field(
+        default=None, description="largest request body; None: 384, else 413"
+    )
     request_log: bool = Field(
         default=True, description="requests.jsonl below logs; one record a request, argv redacted"
     )
-    log_stats_interval_ms: int | None = Field(default=None, ge=0)
+    log_stats_interval_ms: int | None = Field(
+        default=None, ge=0, description="period of the throughput lines in the log; None: 5000, 0: off"
+    )
 
     max_concurrency: int = Field(default=4, description="lanes 1..8; with max_context it caps the KV pool")
     max_pending_requests: Positive = Field(default=64, description="beyond active and pending: 429")
     pending_timeout_ms: Positive | None = Field(
         default=None, description="longest wait in the queue; None: 30000"
     )
-    response_store_max_records: Positive | None = None
-    response_store_max_mib: Positive | None = None
+    response_store_max_records: Positive | None = Field(
+        default=None, description="entries kept for /v1/responses; None: 1024"
+    )
+    response_store_max_mib: Positive | None = Field(
+        default=None, description="memory kept for /v1/responses; None: 256"
+    )
 
     max_context: Positive = Field(
         default=131_072, description="tokens; 128K covers most agent work, 240K falls to 50 tok/s"
@@ -80,7 +90,9 @@ class Serve(Values):
         default="rk4v4-e8", description="4-bit E8 lattice: 98.7 % KV fidelity; 2-bit has 96.2 %"
     )
 
-    spec: Literal["mtp", "dflash"] | None = "mtp"
+    spec: Literal["mtp", "dflash"] | None = Field(
+        default="mtp", description="speculative decoding: mtp, or dflash for the 35B model; None: off"
+    )
     draft_tokens: int | None = Field(
         default=7, description="tokens drafted a round at low load; 7 is the most serve survives"
     )
@@ -88,13 +100,24 @@ class Serve(Values):
         default=(), description="depths that a controller may set meanwhile; the deploy leaves them alone"
     )
     lm_head_draft: bool = Field(default=True, description="draft through the small proposal head")
-    cuda_graph: bool = True
-    prefix_reuse: bool = True
+    cuda_graph: bool = Field(
+        default=True, description="replay captured CUDA graphs; off only to look for a fault"
+    )
+    prefix_reuse: bool = Field(
+        default=True, description="reuse the KV cache of a shared prefix; off only to look for a fault"
+    )
 
     vision: bool = Field(default=False, description="start-time only; costs about 0.6 GiB")
-    vision_max_tokens: Positive | None = None
-    max_media_items: Positive | None = None
-    max_video_pixels: Positive | None = None
+    vision_max_tokens: Positive | None = Field(
+        default=None,
+        description="tokens of one picture; None: 8192; about 62 MiB of scratch for each 1024 above",
+    )
+    max_media_items: Positive | None = Field(
+        default=None, description="pictures and videos in a request; None: 16; later builds only"
+    )
+    max_video_pixels: Positive | None = Field(
+        default=None, description="pixels of a video; None: 134217728; later builds only"
+    )
 
     disk_cache: bool = Field(default=True, description="prefix cache on NVMe: 38.8 s of prefill become 1.9 s")
     disk_cache_dir: WindowsPath | None = Field(
@@ -109,20 +132,41 @@ class Serve(Values):
         description="budget from total memory: on a card with a desktop the server dies silently",
     )
 
-    default_max_tokens: Positive | None = None
-    thinking: bool = True
+    default_max_tokens: Positive | None = Field(
+        default=None, description="output limit of a request that names none; None: 8192"
+    )
+    thinking: bool = Field(default=True, description="let the model reason before it answers")
     preserve_thinking: bool = Field(
         default=True, description="keep reasoning of earlier turns, as the model expects"
     )
-    reasoning_effort: Literal["low", "medium", "xhigh"] | None = None
-    temperature: float | None = Field(default=None, ge=0, le=2)
-    top_p: float | None = Field(default=None, ge=0, le=1)
-    top_k: int | None = Field(default=None, ge=0)
-    min_p: float | None = Field(default=None, ge=0, le=1)
-    presence_penalty: float | None = Field(default=None, ge=-2, le=2)
-    frequency_penalty: float | None = Field(default=None, ge=-2, le=2)
-    seed: int | None = Field(default=None, ge=0, lt=2**64)
-    greedy: bool = False
+    reasoning_effort: Literal["low", "medium", "xhigh"] | None = Field(
+        default=None, description="reasoning depth of a request that names none; None: the model's own"
+    )
+    temperature: float | None = Field(
+        default=None,
+        ge=0,
+        le=2,
+        description="sampling default, 0..2; None: the model's; clients may send their own",
+    )
+    top_p: float | None = Field(
+        default=None, ge=0, le=1, description="sampling default, 0..1; None: the model's"
+    )
+    top_k: int | None = Field(default=None, ge=0, description="sampling default, 0 = off; None: the model's")
+    min_p: float | None = Field(
+        default=None, ge=0, le=1, description="sampling default, 0..1; None: the model's"
+    )
+    presence_penalty: float | None = Field(
+        default=None, ge=-2, le=2, description="sampling default, -2..2; None: the model's"
+    )
+    frequency_penalty: float | None = Field(
+        default=None, ge=-2, le=2, description="sampling default, -2..2; None: the model's"
+    )
+    seed: int | None = Field(
+        default=None, ge=0, lt=2**64, description="sampling seed, for answers that repeat; None: random"
+    )
+    greedy: bool = Field(
+        default=False, description="always the likeliest token; drafts are then accepted most often"
+    )
 
     @field_validator("host")
     @classmethod

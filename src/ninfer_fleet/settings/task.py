@@ -12,7 +12,11 @@ from ninfer_fleet.settings.trap import Values, refuse
 class Task(Values):
     r"""The task \NInferServe: starts the supervising .bat, again and again if need be."""
 
-    path: str = Field(default=r"\NInferServe", pattern=r"^(\\[A-Za-z0-9._ -]+)+$")
+    path: str = Field(
+        default=r"\NInferServe",
+        pattern=r"^(\\[A-Za-z0-9._ -]+)+$",
+        description="folder and name in the Task Scheduler",
+    )
     account: str | None = Field(
         default=None,
         description="whose rights the server has; None: the account that this fleet connects with",
@@ -24,7 +28,11 @@ class Task(Values):
     run_level: Literal["limited", "highest"] = Field(
         default="limited", description="the server needs no administrator"
     )
-    start_at: tuple[Literal["boot", "logon"], ...] = Field(default=("boot",), min_length=1)
+    start_at: tuple[Literal["boot", "logon"], ...] = Field(
+        default=("boot",),
+        min_length=1,
+        description="boot: with nobody logged on; logon: for an InteractiveToken task",
+    )
     boot_delay_s: int = Field(
         default=30, ge=0, le=600, description="S4U logon can fail in the first seconds after boot"
     )
