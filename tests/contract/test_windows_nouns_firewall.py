@@ -105,6 +105,7 @@ def test_another_group_makes_the_rule_anew_and_keeps_its_name(rules: EngineBox) 
     answer = rules.call("Set-BoxFirewallRule", **{**RULE, "Group": "other"})
     assert answer["Created"] is False
     assert "EmbedCtxt=other" in fields(stored(rules))
+    assert stored(rules, f"{NAME}.replacement") is None
 
 
 def test_a_rule_is_disabled_and_removed_once(rules: EngineBox) -> None:
@@ -117,14 +118,41 @@ def test_a_rule_is_disabled_and_removed_once(rules: EngineBox) -> None:
     assert rules.call("Remove-BoxFirewallRule", Name=[NAME]) == {"Changed": []}
 
 
-@pytest.mark.parametrize("name", ["contract-*", "rule?", "[ab]rule", ""])
 @pytest.mark.parametrize("command", ["Disable-BoxFirewallRule", "Remove-BoxFirewallRule"])
-def test_a_name_that_could_mean_many_rules_is_refused(box: EngineBox, command: str, name: str) -> None:
+def test_an_empty_name_is_refused(box: EngineBox, command: str) -> None:
     before = box.call("Get-BoxFirewall")["Stores"]
     with pytest.raises(BoxFault) as fault:
-        box.call(command, Name=[name])
+        box.call(command, Name=[NAME, ""])
     assert fault.value.type == "Refused"
     assert box.call("Get-BoxFirewall")["Stores"] == before
+
+
+def test_W38_a_name_with_wildcards_is_exactly_one_rule(rules: EngineBox) -> None:
+    for name in ("contract-rule", "contract-a", "contract-1"):
+        rules.call("Set-BoxFirewallRule", **{**RULE, "Name": name})
+    odd = "contract-[ra]*"
+    try:
+        assert rules.call("Remove-BoxFirewallRule", Name=[odd, "contract-?"]) == {"Changed": []}
+        assert rules.call("Set-BoxFirewallRule", **{**RULE, "Name": odd})["Created"] is True
+        again = rules.call("Set-BoxFirewallRule", **{**RULE, "Name": odd, "LocalPort": ["9090"]})
+        assert again["Created"] is False
+        assert "LPort=9090" in fields(stored(rules, odd))
+        assert "LPort=8080" in fields(stored(rules, "contract-a"))
+        assert rules.call("Disable-BoxFirewallRule", Name=[odd]) == {"Changed": [odd]}
+        assert "Active=TRUE" in fields(stored(rules, "contract-rule"))
+        assert rules.call("Remove-BoxFirewallRule", Name=[odd]) == {"Changed": [odd]}
+        assert stored(rules, "contract-a") is not None
+    finally:
+        rules.call("Remove-BoxFirewallRule", Name=["contract-a", "contract-1", odd])
+
+
+def test_W32_a_write_that_fails_leaves_the_rule_in_place(rules: EngineBox) -> None:
+    rules.call("Set-BoxFirewallRule", **RULE)
+    before = stored(rules)
+    for change in ({}, {"Group": "another group, so the rule is made anew"}):
+        with pytest.raises(BoxFault):
+            rules.call("Set-BoxFirewallRule", **{**RULE, **change, "RemoteAddress": ["10.0.0.0/33"]})
+        assert stored(rules) == before
 
 
 def test_an_address_that_is_none_changes_nothing(rules: EngineBox) -> None:
@@ -149,6 +177,9 @@ def test_the_snapshot_has_all_stores_profiles_and_connections(box: EngineBox) ->
     assert tailscale["InterfaceGuid"] == "{37217669-42DA-4657-A55B-0D995D328250}"
     assert tailscale["NetworkCategory"] == "Private"
     assert len(tailscale["Addresses"]) == 2
+    assert tailscale["Prefixes"] == ["100.77.174.21/32", "fd7a:115c:a1e0::b101:ae15/128"]
+    assert snapshot["PortProxies"] == []
+    assert snapshot["Products"] == []
     assert snapshot["ServiceStatus"] == "Running"
 
 

@@ -23,6 +23,7 @@ from winfleet.models.acl import (
 from winfleet.models.answer import ModelError
 from winfleet.models.firewall import ALL_PROFILES, parse_rule
 from winfleet.models.firewall_rule import Rule, rule_differences
+from winfleet.models.rule_scope import for_listener
 from winfleet.models.networks import NetworkSet
 
 NOBODY = Accounts({}, {})
@@ -148,8 +149,8 @@ STORED = (
 def test_a_rule_as_the_registry_holds_it() -> None:
     rule = parse_rule("ninfer-fleet-serve", STORED)
     assert rule.profiles == ALL_PROFILES
-    assert rule.concerns(8080)
-    assert not rule.concerns(8081)
+    assert for_listener(rule, 8080, None) == ()
+    assert for_listener(rule, 8081, None) is None
     assert rule_differences(rule, SERVE) == []
 
 
@@ -168,7 +169,7 @@ def test_a_first_listen_rule() -> None:
     assert rule.action == "block"
     assert rule.profiles == {"private", "public"}
     assert rule.remote.is_any
-    assert rule.concerns(8080)
+    assert for_listener(rule, 8080, ["c:/NINFER/ninfer-serve.exe"]) == ()
     assert rule.conditions == frozenset()
 
 
@@ -176,9 +177,9 @@ def test_ports_in_lists_ranges_and_words() -> None:
     rule = parse_rule(
         "x", "v2.10|Action=Allow|Active=TRUE|Dir=In|Protocol=6|LPort=80|LPort2_10=7000-7010|LPort=RPC|"
     )
-    assert [rule.concerns(port) for port in (80, 7005, 81)] == [True, True, False]
+    assert [for_listener(rule, port, None) for port in (80, 7005, 81)] == [(), (), ("its port is rpc",)]
     assert rule.port_words == {"rpc"}
-    for bad in ("", "Action=Allow", "v2.10|LPort=99999|", "v2.10|RA4=1.2.3|"):
+    for bad in ("", "Action=Allow", "v3.1|Action=Allow|"):
         with pytest.raises(ModelError):
             parse_rule("x", bad)
 

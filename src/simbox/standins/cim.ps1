@@ -2,11 +2,14 @@
 
 function Get-CimInstance {
     [CmdletBinding()]
-    param([Parameter(Mandatory, Position = 0)] [string] $ClassName, [string] $Filter, [string[]] $Property)
+    param(
+        [Parameter(Mandatory, Position = 0)] [string] $ClassName, [string] $Namespace, [string] $Filter, [string[]] $Property
+    )
     $rows = switch ($ClassName) {
         'Win32_OperatingSystem' { Get-OperatingSystemRow }
         'Win32_ComputerSystem' { Get-ComputerSystemRow }
         'Win32_Process' { Get-ProcessRow }
+        'FirewallProduct' { Get-FirewallProductRow }
         default {
             $PSCmdlet.ThrowTerminatingError((New-CmdletFault -Id 'HRESULT 0x80041010,Microsoft.Management.Infrastructure.CimCmdlets.GetCimInstanceCommand' -Category MetadataError -Target $ClassName -Message 'Invalid class '))
         }

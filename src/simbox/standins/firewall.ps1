@@ -9,14 +9,27 @@ function Sync-FirewallRegistry {
         foreach ($rule in $store.Rules) { $wanted[$rule.Name] = $rule.Data }
         Set-RegistryKeyContent -Key $store.Key -Wanted $wanted
     }
-    foreach ($one in $snapshot.Profiles) {
-        $root = if ($one.Store -eq 'Local') {
-            'HKLM:\SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\'
-        } else { 'HKLM:\SOFTWARE\Policies\Microsoft\WindowsFirewall\' }
-        $name = if ($one.Name -eq 'Private' -and $one.Store -eq 'Local') { 'StandardProfile' } else { $one.Name + 'Profile' }
+    $local = 'HKLM:\SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy'
+    $roots = @{ Local = $local; Mdm = "$local\Mdm"; GroupPolicy = 'HKLM:\SOFTWARE\Policies\Microsoft\WindowsFirewall' }
+    foreach ($store in $roots.Keys) {
+        foreach ($name in 'Domain', 'Private', 'Public') {
+            $wanted = [ordered] @{}
+            $profile = $snapshot.Profiles | Where-Object { $_.Store -eq $store -and $_.Name -eq $name }
+            foreach ($value in $profile.Values.PSObject.Properties) { $wanted[$value.Name] = [int] $value.Value }
+            $key = if ($name -eq 'Private' -and $store -ne 'GroupPolicy') { 'StandardProfile' } else { $name + 'Profile' }
+            Set-RegistryKeyContent -Key "$($roots[$store])\$key" -Wanted $wanted
+        }
+    }
+    foreach ($kind in 'v4tov4', 'v4tov6', 'v6tov4', 'v6tov6') {
         $wanted = [ordered] @{}
-        foreach ($value in $one.Values.PSObject.Properties) { $wanted[$value.Name] = [int] $value.Value }
-        Set-RegistryKeyContent -Key ($root + $name) -Wanted $wanted
+        foreach ($proxy in @($snapshot.PortProxies) | Where-Object { $_.Kind -eq $kind }) { $wanted[$proxy.Listen] = $proxy.Connect }
+        Set-RegistryKeyContent -Key "HKLM:\SYSTEM\CurrentControlSet\Services\PortProxy\$kind\tcp" -Wanted $wanted
+    }
+}
+
+function Get-FirewallProductRow {
+    foreach ($product in (Invoke-Simulator firewall.snapshot).Products) {
+        [pscustomobject] @{ displayName = $product.Name; productState = [uint32] $product.State }
     }
 }
 
@@ -34,7 +47,7 @@ function ConvertFrom-RuleData {
     $single = @{}
     foreach ($part in $Data.Split('|')) {
         $key, $value = $part.Split('=', 2)
-        $plain = $key -replace '^(LA|RA)[46]$', '$1' -replace '^(LPort|RPort).*$', '$1'
+        $plain = $key -replace '^(LA|RA)[46]2?$', '$1' -replace '^(LPort|RPort).*$', '$1'
         if ($lists.ContainsKey($plain)) { $lists[$plain] += $value } elseif ($null -ne $value) { $single[$key] = $value }
     }
     $aliases = @(foreach ($guid in $lists.IF) {
@@ -95,13 +108,26 @@ function Get-MissingRuleFault {
         'property and retry.')
 }
 
+function Resolve-FirewallRule {
+    # The local rules that the -Name or the -InputObject of a cmdlet means. Wildcards that match nothing are no error.
+    param([string[]] $Name, [object[]] $InputObject, [Management.Automation.PSCmdlet] $Cmdlet)
+    if ($InputObject) { $InputObject | ForEach-Object { Find-FirewallRule -Name $_.Name } }
+    foreach ($one in $Name) {
+        if ([WildcardPattern]::ContainsWildcardCharacters($one)) {
+            $local = (Invoke-Simulator firewall.snapshot).Stores | Where-Object { $_.Store -eq 'Local' }
+            $local.Rules | Where-Object { $_.Name -like $one }
+            continue
+        }
+        $found = Find-FirewallRule -Name $one
+        if ($found) { $found } else { $Cmdlet.WriteError((Get-MissingRuleFault -Name $one -Command $Cmdlet.MyInvocation.MyCommand.Name)) }
+    }
+}
+
 function Get-NetFirewallRule {
     [CmdletBinding()]
-    param([Parameter(Position = 0)] [string[]] $Name, [ValidateSet('PersistentStore')] [string] $PolicyStore)
-    foreach ($one in $Name) {
-        $found = Find-FirewallRule -Name $one
-        if ($found) { ConvertTo-FirewallRuleObject -Name $found.Name -Data $found.Data }
-        else { $PSCmdlet.WriteError((Get-MissingRuleFault -Name $one -Command 'Get-NetFirewallRule')) }
+    param([Parameter(Position = 0)] [string[]] $Name = '*', [ValidateSet('PersistentStore')] [string] $PolicyStore)
+    foreach ($found in Resolve-FirewallRule -Name $Name -Cmdlet $PSCmdlet) {
+        ConvertTo-FirewallRuleObject -Name $found.Name -Data $found.Data
     }
 }
 
@@ -133,59 +159,55 @@ function New-NetFirewallRule {
 function Set-NetFirewallRule {
     [CmdletBinding()]
     param(
-        [Parameter(Mandatory, Position = 0)] [string[]] $Name, [string] $PolicyStore, [string] $NewDisplayName,
+        [Parameter(Mandatory, Position = 0, ParameterSetName = 'Name')] [string[]] $Name,
+        [Parameter(ParameterSetName = 'Name')] [string] $PolicyStore,
+        [Parameter(Mandatory, ParameterSetName = 'Object')] [object[]] $InputObject, [string] $NewDisplayName,
         [string] $Description, [ValidateSet('True', 'False')] [string] $Enabled, [string] $Profile,
         [ValidateSet('Inbound', 'Outbound')] [string] $Direction, [ValidateSet('NotConfigured', 'Allow', 'Block')] [string] $Action,
         [string] $EdgeTraversalPolicy, [string[]] $LocalAddress, [string[]] $RemoteAddress, [string] $Protocol,
         [string[]] $LocalPort, [string[]] $RemotePort, [string] $Program, [string] $Service,
         [string[]] $InterfaceAlias, [string] $InterfaceType
     )
-    foreach ($one in $Name) {
-        $found = Find-FirewallRule -Name $one
-        if (-not $found) {
-            $PSCmdlet.WriteError((Get-MissingRuleFault -Name $one -Command 'Set-NetFirewallRule'))
-            continue
-        }
+    foreach ($found in Resolve-FirewallRule -Name $Name -InputObject $InputObject -Cmdlet $PSCmdlet) {
         $rule = ConvertFrom-RuleData -Name $found.Name -Data $found.Data
         if ($PSBoundParameters.ContainsKey('NewDisplayName')) { $rule.display_name = $NewDisplayName }
         Write-FirewallRule -Rule $rule -Given $PSBoundParameters
     }
 }
 
-function Switch-FirewallRule {
-    param([string[]] $Name, [bool] $Enabled, [Management.Automation.PSCmdlet] $Cmdlet)
-    foreach ($one in $Name) {
-        if (-not (Find-FirewallRule -Name $one)) {
-            $Cmdlet.WriteError((Get-MissingRuleFault -Name $one -Command $Cmdlet.MyInvocation.MyCommand.Name))
-            continue
-        }
-        [void] (Invoke-Simulator firewall.set_enabled @{ names = @($one); enabled = $Enabled })
-    }
-    Sync-FirewallRegistry
-}
-
 function Enable-NetFirewallRule {
     [CmdletBinding()]
-    param([Parameter(Mandatory, Position = 0)] [string[]] $Name, [string] $PolicyStore)
-    Switch-FirewallRule -Name $Name -Enabled $true -Cmdlet $PSCmdlet
+    param(
+        [Parameter(Mandatory, Position = 0, ParameterSetName = 'Name')] [string[]] $Name,
+        [Parameter(ParameterSetName = 'Name')] [string] $PolicyStore,
+        [Parameter(Mandatory, ParameterSetName = 'Object')] [object[]] $InputObject
+    )
+    $names = @((Resolve-FirewallRule -Name $Name -InputObject $InputObject -Cmdlet $PSCmdlet).Name)
+    [void] (Invoke-Simulator firewall.set_enabled @{ names = $names; enabled = $true })
+    Sync-FirewallRegistry
 }
 
 function Disable-NetFirewallRule {
     [CmdletBinding()]
-    param([Parameter(Mandatory, Position = 0)] [string[]] $Name, [string] $PolicyStore)
-    Switch-FirewallRule -Name $Name -Enabled $false -Cmdlet $PSCmdlet
+    param(
+        [Parameter(Mandatory, Position = 0, ParameterSetName = 'Name')] [string[]] $Name,
+        [Parameter(ParameterSetName = 'Name')] [string] $PolicyStore,
+        [Parameter(Mandatory, ParameterSetName = 'Object')] [object[]] $InputObject
+    )
+    $names = @((Resolve-FirewallRule -Name $Name -InputObject $InputObject -Cmdlet $PSCmdlet).Name)
+    [void] (Invoke-Simulator firewall.set_enabled @{ names = $names; enabled = $false })
+    Sync-FirewallRegistry
 }
 
 function Remove-NetFirewallRule {
     [CmdletBinding()]
-    param([Parameter(Mandatory, Position = 0)] [string[]] $Name, [string] $PolicyStore)
-    foreach ($one in $Name) {
-        if (-not (Find-FirewallRule -Name $one)) {
-            $PSCmdlet.WriteError((Get-MissingRuleFault -Name $one -Command 'Remove-NetFirewallRule'))
-            continue
-        }
-        [void] (Invoke-Simulator firewall.remove @{ names = @($one) })
-    }
+    param(
+        [Parameter(Mandatory, Position = 0, ParameterSetName = 'Name')] [string[]] $Name,
+        [Parameter(ParameterSetName = 'Name')] [string] $PolicyStore,
+        [Parameter(Mandatory, ParameterSetName = 'Object')] [object[]] $InputObject
+    )
+    $names = @((Resolve-FirewallRule -Name $Name -InputObject $InputObject -Cmdlet $PSCmdlet).Name)
+    [void] (Invoke-Simulator firewall.remove @{ names = $names })
     Sync-FirewallRegistry
 }
 

@@ -53,9 +53,10 @@ function Get-NetIPAddress {
     [CmdletBinding()]
     param()
     foreach ($row in Get-NetInterfaceRow) {
-        foreach ($address in $row.Addresses) {
+        foreach ($prefix in $row.Prefixes) {
+            $address, $length = $prefix.Split('/')
             [pscustomobject] @{
-                IPAddress = $address; InterfaceAlias = $row.InterfaceAlias; InterfaceIndex = $row.InterfaceIndex
+                IPAddress = $address; PrefixLength = [byte] $length; InterfaceAlias = $row.InterfaceAlias; InterfaceIndex = $row.InterfaceIndex
             }
         }
     }

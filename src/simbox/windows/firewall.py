@@ -19,10 +19,16 @@ STORES = {
     "AppContainer": r"HKLM:\SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy"
     r"\RestrictedServices\AppIso\FirewallRules",
 }
+# Where the box's state keeps the profiles of each store.
+PROFILE_STORES = {"profiles": "Local", "policy_profiles": "GroupPolicy", "mdm_profiles": "Mdm"}
 KEYWORDS = {word.casefold(): word for word in (
     "LocalSubnet", "DNS", "DHCP", "WINS", "DefaultGateway", "Internet", "Intranet", "IntranetRemoteAccess",
     "PlayToDevice", "CaptivePortal")}  # fmt: skip
 PROTOCOLS = {"TCP": 6, "UDP": 17, "ICMPV4": 1, "ICMPV6": 58}
+# What Windows 10 1809 added is stored under keys of its own, RA42 and RA62, in names of its own.
+_LATER_KEYWORDS = {"Internet": "IntErnet", "Intranet": "IntrAnet", "IntranetRemoteAccess": "RmtIntrAnet",
+                   "PlayToDevice": "Ply2Renders"}  # fmt: skip
+KEYWORDS |= {stored.casefold(): given for given, stored in _LATER_KEYWORDS.items()}
 PORT_KEYWORDS = {"rpc": "RPC", "rpcepmap": "RPC-EPMap", "rpc-epmap": "RPC-EPMap", "iphttpsin": "IPHTTPS",
                  "iphttps": "IPHTTPS", "teredo": "Teredo"}  # fmt: skip
 _VERSION = "v2.32"
@@ -46,7 +52,7 @@ def _bad(parameter: str, value: object) -> WindowsError:
 
 
 def addresses(parameter: str, values: Iterable[str]) -> list[tuple[int, str]]:
-    """Addresses as the service stores them: (family 4 or 6, text); Any gives none.
+    """Addresses as the service stores them: (the key's number: 4, 6, 42 or 62, and text); Any gives none.
 
     Masks for IPv4 networks, prefixes for IPv6, ranges as a-b, keywords in their own case for both families;
     ranges that touch or overlap are merged (windows.md 3.3).
@@ -71,7 +77,10 @@ def addresses(parameter: str, values: Iterable[str]) -> list[tuple[int, str]]:
         except ValueError as error:
             raise _bad(parameter, value) from error
         spans[low.version].append((int(low), int(high)))
-    stored = [(4, word) for word in words] + [(6, word) for word in words]
+    plain = [word for word in words if word not in _LATER_KEYWORDS]
+    later = [_LATER_KEYWORDS[word] for word in words if word in _LATER_KEYWORDS]
+    stored = [(number, word) for number in (4, 6) for word in plain]
+    stored += [(number, word) for number in (42, 62) for word in later]
     for family, ranges in spans.items():
         stored += [(family, _span(family, low, high)) for low, high in _merged(ranges)]
     return stored
@@ -193,15 +202,14 @@ class Firewall:
                 for store, key in STORES.items()
             ],
             "Profiles": [
-                {"Name": name, "Store": "Local", "Values": values}
-                for name, values in firewall.get("profiles", {}).items()
-            ]
-            + [
-                {"Name": name, "Store": "GroupPolicy", "Values": values}
-                for name, values in firewall.get("policy_profiles", {}).items()
+                {"Name": name, "Store": store, "Values": values}
+                for key, store in PROFILE_STORES.items()
+                for name, values in firewall.get(key, {}).items()
             ],
             "Connections": self._box.windows.network.connections(),
             "ServiceStatus": firewall.get("service", "Running"),
+            "PortProxies": firewall.get("port_proxies", []),
+            "Products": firewall.get("products", []),
         }
 
     def set(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -11,6 +12,17 @@ from simbox.windows.process import utc_text
 
 if TYPE_CHECKING:
     from simbox.box import Box
+
+
+def _prefix_lengths(addresses: Iterable[str]) -> list[int]:
+    """What a home network and Tailscale's adapter have: /24 and /64, and every node for itself."""
+    shared = ipaddress.ip_network("100.64.0.0/10"), ipaddress.ip_network("fd7a:115c:a1e0::/48")
+    found: list[int] = []
+    for text in addresses:
+        address = ipaddress.ip_address(text)
+        alone = any(address in network for network in shared if network.version == address.version)
+        found.append(address.max_prefixlen if alone else 24 if address.version == 4 else 64)
+    return found
 
 
 class Network:
@@ -62,6 +74,14 @@ class Network:
                 "InterfaceGuid": row["guid"],
                 "NetworkCategory": row["category"],
                 "Addresses": row["addresses"],
+                "Prefixes": [
+                    f"{address}/{length}"
+                    for address, length in zip(
+                        row["addresses"],
+                        row.get("prefix_lengths", _prefix_lengths(row["addresses"])),
+                        strict=True,
+                    )
+                ],
             }
             for row in self._box.store.get("network", default=[])
         ]

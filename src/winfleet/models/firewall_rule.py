@@ -11,6 +11,7 @@ from winfleet.models.file import normal_path
 from winfleet.models.firewall import ALL_PROFILES, OWN_PREFIX, Connection, FirewallRule
 from winfleet.models.networks import NetworkSet
 from winfleet.models.port_ranges import PortRange, merged
+from winfleet.models.rule_string import PORT_WORDS
 
 Action = Literal["allow", "block"]
 PROTOCOLS = {"tcp": 6, "udp": 17, "icmpv4": 1, "icmpv6": 58, "any": None}
@@ -21,8 +22,8 @@ class Rule(Model):
     """A declared inbound rule.
 
     Attributes: name (begins with ``ninfer-fleet-``: only such rules are ours), display_name, local_ports
-    ("8080", "7000-7010"; the word "any" alone), remote (networks; the word "any" alone), protocol ("tcp",
-    "udp", "any"), action, profiles, local (addresses), remote_ports, program (full path), interfaces
+    ("8080", "7000-7010", "RPC"; the word "any" alone), remote (networks; the word "any" alone), protocol
+    ("tcp", "udp", "any"), action, profiles, local (addresses), remote_ports, program (full path), interfaces
     (aliases), description, group, enabled, acknowledge_open (must be True when ports, protocol or remote are
     "any").
     """
@@ -71,19 +72,25 @@ class Rule(Model):
             rule = self.rule()
         except ModelError as error:
             return [f"rule {self.name!r}: {error}"]
-        open_words = [
-            label
-            for label, is_open in (
-                ("protocol", rule.protocol is None),
-                ("local_ports", not rule.local_ports),
-                ("remote", rule.remote.is_any),
-            )
-            if is_open
+        return self._too_open(rule) if self.action == "allow" else []
+
+    def _too_open(self, rule: FirewallRule) -> list[str]:
+        every_port = any(item.first <= 1 and item.last == 65535 for item in rule.local_ports)
+        # What is open, whether it is, and whether it says so with the word.
+        scopes = [
+            ("protocol", rule.protocol is None, True),
+            ("local_ports", not (rule.local_ports or rule.port_words) or every_port, not every_port),
+            ("remote", rule.remote.is_wide, any(_word(entry) == "Any" for entry in self.remote)),
         ]
-        if self.action == "allow" and open_words and not self.acknowledge_open:
-            what = " and any ".join(open_words)
-            found.append(f"rule {self.name!r} allows any {what}; narrow it, or set acknowledge_open=True")
-        return found
+        unsaid = [label for label, is_open, said in scopes if is_open and not said]
+        if unsaid:
+            return [
+                f"rule {self.name!r}: {label} is everything; say 'any' if that is meant" for label in unsaid
+            ]
+        if self.acknowledge_open or not any(is_open for _, is_open, _ in scopes):
+            return []
+        what = " and any ".join(label for label, is_open, _ in scopes if is_open)
+        return [f"rule {self.name!r} allows any {what}; narrow it, or set acknowledge_open=True"]
 
     def rule(self) -> FirewallRule:
         """The rule as a store would hold it. Raises ModelError."""
@@ -99,6 +106,8 @@ class Rule(Model):
             protocol=PROTOCOLS[self.protocol.lower()],
             local_ports=_ports(self.local_ports),
             remote_ports=_ports(self.remote_ports),
+            port_words=_port_words(self.local_ports),
+            remote_port_words=_port_words(self.remote_ports),
             local=NetworkSet.parse(self.local),
             remote=NetworkSet.parse(self.remote),
             program=self.program,
@@ -137,7 +146,13 @@ def _word(value: str | int) -> str:
 def _ports(entries: Sequence[str | int]) -> tuple[PortRange, ...]:
     if any(_word(entry) == "Any" for entry in entries):
         return ()
-    return merged(PortRange.parse(entry) for entry in entries)
+    return merged(PortRange.parse(entry) for entry in entries if str(entry).lower() not in PORT_WORDS)
+
+
+def _port_words(entries: Sequence[str | int]) -> frozenset[str]:
+    if any(_word(entry) == "Any" for entry in entries):
+        return frozenset()
+    return frozenset(PORT_WORDS[str(entry).lower()] for entry in entries if str(entry).lower() in PORT_WORDS)
 
 
 def rule_differences(
@@ -166,6 +181,24 @@ def shadowing(rules: Sequence[FirewallRule], declared: Rule) -> list[FirewallRul
     return [rule for rule in rules if rule.action == "block" and _overlaps(rule, wanted)]
 
 
+def namesakes(rules: Sequence[FirewallRule], declared: Rule) -> list[FirewallRule]:
+    """Rules of others with the display name of a declared one (several may carry it)."""
+    title = declared.display_name.strip().casefold()
+    return [rule for rule in rules if not rule.ours and rule.display_name.strip().casefold() == title]
+
+
+def foreign_overlaps(rules: Sequence[FirewallRule], declared: Rule) -> list[FirewallRule]:
+    """Allow rules of others that name a port of a declared Allow rule (one for all ports names none)."""
+    wanted = declared.rule()
+    if wanted.action != "allow" or not wanted.enabled:
+        return []
+    return [
+        rule
+        for rule in rules
+        if not rule.ours and rule.action == "allow" and rule.local_ports and _overlaps(rule, wanted)
+    ]
+
+
 def _overlaps(rule: FirewallRule, wanted: FirewallRule) -> bool:
     same_protocol = None in (rule.protocol, wanted.protocol) or rule.protocol == wanted.protocol
     same_port = (
@@ -181,6 +214,7 @@ def _overlaps(rule: FirewallRule, wanted: FirewallRule) -> bool:
     same_program = len(programs) < 2
     return (
         rule.enabled
+        and rule.package is None
         and rule.direction == "in"
         and same_protocol
         and same_port
@@ -219,12 +253,14 @@ FIELDS: tuple[tuple[str, Any], ...] = (
     ),
     ("protocol", lambda rule, _: _protocol_text(rule.protocol)),
     ("local_ports", lambda rule, _: _port_text(rule.local_ports, rule.port_words)),
-    ("remote_ports", lambda rule, _: _port_text(rule.remote_ports, frozenset())),
+    ("remote_ports", lambda rule, _: _port_text(rule.remote_ports, rule.remote_port_words)),
     ("local", lambda rule, _: str(rule.local)),
     ("remote", lambda rule, _: str(rule.remote)),
     ("program", lambda rule, _: normal_path(rule.program) if rule.program else "any"),
     ("service", lambda rule, _: rule.service or "any"),
+    ("package", lambda rule, _: rule.package or "any"),
     ("interfaces", _interfaces),
-    ("interface_types", lambda rule, _: ", ".join(sorted(rule.interface_types - {"all"})) or "any"),
+    ("interface_types", lambda rule, _: ", ".join(sorted(rule.interface_types)) or "any"),
+    ("edge", lambda rule, _: rule.edge),
     ("conditions", lambda rule, _: ", ".join(sorted(rule.conditions)) or "none"),
 )

@@ -15,13 +15,17 @@ from winfleet.models.answer import Model, ModelError
 
 Span: TypeAlias = tuple[int, int]
 _BITS = {4: 32, 6: 128}
-# Words that stand for addresses only Windows knows at run time; the spelling of their case varies.
+# Words that stand for addresses only Windows knows at run time; the spelling of their case varies, and the
+# registry has names of its own for two of them.
 KEYWORDS = frozenset(
     {
         "localsubnet", "localsubnet4", "localsubnet6", "dns", "dhcp", "wins", "defaultgateway", "internet",
         "intranet", "intranetremoteaccess", "playtodevice", "captiveportal",
     }
 )  # fmt: skip
+_REGISTRY_WORDS = {"rmtintranet": "intranetremoteaccess", "ply2renders": "playtodevice"}
+_ALL_V4: tuple[Span, ...] = ((0, 2**32 - 1),)
+_ALL_V6: tuple[Span, ...] = ((0, 2**128 - 1),)
 
 
 def _merged(spans: Iterable[Span]) -> tuple[Span, ...]:
@@ -67,7 +71,12 @@ class NetworkSet(Model):
     @classmethod
     def any(cls) -> NetworkSet:
         """Every address."""
-        return cls(((0, 2**32 - 1),), ((0, 2**128 - 1),))
+        return cls(_ALL_V4, _ALL_V6)
+
+    @classmethod
+    def family(cls, version: int) -> NetworkSet:
+        """Every address of IP version 4 or 6."""
+        return cls(v4=_ALL_V4) if version == 4 else cls(v6=_ALL_V6)
 
     @classmethod
     def parse(cls, entries: Iterable[str]) -> NetworkSet:
@@ -82,8 +91,9 @@ class NetworkSet(Model):
     def _one(cls, entry: str) -> NetworkSet:
         if entry.lower() in {"any", "*"}:
             return cls.any()
-        if entry.lower() in KEYWORDS:
-            return cls(keywords=frozenset({entry.lower()}))
+        word = _REGISTRY_WORDS.get(entry.lower(), entry.lower())
+        if word in KEYWORDS:
+            return cls(keywords=frozenset({word}))
         try:
             if "-" in entry:
                 low, _, high = entry.partition("-")
@@ -126,7 +136,16 @@ class NetworkSet(Model):
     @property
     def is_any(self) -> bool:
         """True for every address of both versions."""
-        return self.v4 == ((0, 2**32 - 1),) and self.v6 == ((0, 2**128 - 1),)
+        return self.v4 == _ALL_V4 and self.v6 == _ALL_V6
+
+    @property
+    def is_wide(self) -> bool:
+        """True when it holds every address of either version, or the word Internet, which is as much."""
+        return self.v4 == _ALL_V4 or self.v6 == _ALL_V6 or "internet" in self.keywords
+
+    def of_family(self, version: int) -> NetworkSet:
+        """The addresses of one IP version, without keywords."""
+        return NetworkSet(v4=self.v4) if version == 4 else NetworkSet(v6=self.v6)
 
     def _texts(self) -> Iterator[str]:
         for spans, kind in ((self.v4, ipaddress.IPv4Address), (self.v6, ipaddress.IPv6Address)):

@@ -5,14 +5,19 @@ may carry it (ansible/ansible#32478). Rules of others are never changed.
 
 Example::
 
-    firewall.rules(rules=[Rule(
+    rule = Rule(
         name="ninfer-fleet-serve", display_name="NInfer", local_ports=(8080,),
         remote=("100.64.0.0/10", "fd7a:115c:a1e0::/48"),
-    )])
+    )
+    firewall.rules(rules=[rule])
+    firewall.exposed_only_to(
+        port=8080, networks=rule.remote, program=r"C:\\ninfer\\ninfer-serve.exe", rules=[rule],
+    )
 """
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -23,12 +28,24 @@ from winfleet.calls import Call
 from winfleet.current import box, run
 from winfleet.facts import read
 from winfleet.facts.firewall import Firewall
+from winfleet.models import exposure_check
 from winfleet.models import firewall as model
-from winfleet.models.answer import Difference
-from winfleet.models.firewall_rule import FIELDS, Rule, rule_differences, shadowing
+from winfleet.models.answer import Difference, ModelError
+from winfleet.models.exposure import exposure
+from winfleet.models.file import absolute_path
+from winfleet.models.firewall_rule import (
+    FIELDS,
+    Rule,
+    foreign_overlaps,
+    namesakes,
+    rule_differences,
+    shadowing,
+)
+from winfleet.models.firewall_settings import settings_of
+from winfleet.models.networks import NetworkSet
 from winfleet.refusal import BoxError, Refused, box_operation
 
-__all__ = ["Rule", "absent", "rules"]
+__all__ = ["Rule", "absent", "disabled", "exposed_only_to", "rules"]
 
 
 @box_operation()
@@ -59,7 +76,7 @@ def rules(rules: Sequence[Rule], purge: bool = False) -> Iterator[Any]:
                 diff.field_lines(differences),
                 diff.named(differences),
             )
-    _warn_of_shadows(found, rules)
+    _tell_findings(found, rules)
     extra = [rule for rule in found.own() if rule.name.lower() not in names] if purge else []
     for other in extra:
         gone = [Difference(one.field, one.found, None) for one in _described(other)]
@@ -77,15 +94,34 @@ def rules(rules: Sequence[Rule], purge: bool = False) -> Iterator[Any]:
         _check_written(changed)
 
 
-def _warn_of_shadows(found: model.Firewall, rules: Sequence[Rule]) -> None:
-    """A finding, no change: rules of others are theirs."""
+def _tell_findings(found: model.Firewall, rules: Sequence[Rule]) -> None:
+    """Findings, no change: rules of others are theirs, and a policy cannot be changed from the box."""
+    prefix = box().print_prefix
     for rule in rules:
         for other in shadowing(found.rules, rule):
             program = f", program {other.program}" if other.program else ""
             logger.warning(
-                f"{box().print_prefix}firewall rule {rule.name} is shadowed by the Block rule {other.name}"
+                f"{prefix}firewall rule {rule.name} is shadowed by the Block rule {other.name}"
                 f" ({other.store}{program}); switch that one off with firewall.disabled"
             )
+        for other in namesakes(found.rules, rule):
+            logger.warning(
+                f"{prefix}firewall rule {other.name} is not ours, but has the display name of {rule.name}"
+                f" ({rule.display_name}); it is left as it is"
+            )
+        for other in foreign_overlaps(found.rules, rule):
+            logger.info(
+                f"{prefix}firewall rule {other.name} ({other.display_name}, {other.store}) is not ours and"
+                f" opens ports of {rule.name} as well, to {other.remote}"
+            )
+        for profile in sorted(rule.rule().profiles):
+            settings = settings_of(profile, found.profiles)
+            if rule.enabled and not settings.local_rules:
+                logger.warning(
+                    f"{prefix}firewall rule {rule.name} has no effect on the profile {profile}:"
+                    f" {settings.manager('AllowLocalPolicyMerge')} lets no local rule count there"
+                    f" (AllowLocalPolicyMerge); managed there, so have the rule added there"
+                )
 
 
 def _described(rule: model.FirewallRule) -> list[Difference]:
@@ -130,3 +166,90 @@ def disabled(names: Sequence[str]) -> Iterator[Any]:
         box().noop("those firewall rules are off or not there")
         return
     yield Call("Disable-BoxFirewallRule", Name=[rule.name for rule in active])
+
+
+@box_operation()
+def exposed_only_to(
+    port: int,
+    networks: Sequence[str],
+    program: str | Sequence[str] | None = None,
+    disable_query_user: bool = False,
+    rules: Sequence[Rule] = (),
+) -> Iterator[Any]:
+    """TCP port must be open to these networks and to nobody else, whatever rules, profiles and policies say.
+
+    Otherwise the box fails, with the rules that are responsible and what to do about each.
+
+    Args:
+        port: of the listener. networks: who must get in, and nobody else. program: full path of the listener,
+        or every full path that leads to it (one through a junction, say); not given: rules for any program
+        count as perhaps its own. disable_query_user: switch off the rules that Windows wrote when that
+        program first listened ("TCP Query User..."), each named in the plan. rules: the rules that an earlier
+        operation of the same deploy sets: while planning they count as set.
+    """
+    programs = [program] if isinstance(program, str) else None if program is None else list(program)
+    _refuse_senseless(port, networks, programs, disable_query_user)
+    found = read(Firewall)
+    left_behind = exposure_check.query_user_rules(found, programs or ()) if disable_query_user else []
+    expected = _with_rules(found, () if run().is_executing else rules)
+    gone = {rule.name for rule in left_behind}
+    _assert_exposed(
+        dataclasses.replace(
+            expected,
+            rules=tuple(rule for rule in expected.rules if rule.store != "Local" or rule.name not in gone),
+        ),
+        port,
+        networks,
+        programs,
+    )
+    for rule in left_behind:
+        lines = diff.field_lines([Difference("enabled", "true", "false")])
+        diff.show(f"Will disable firewall rule {diff.bold(rule.name)}", lines, rule.display_name)
+    if not left_behind:
+        who = ", ".join(networks)
+        box().noop(f"TCP port {port} is open to {who} alone")
+        return
+    yield Call("Disable-BoxFirewallRule", Name=[rule.name for rule in left_behind])
+    if run().is_executing:
+        _assert_exposed(read(Firewall), port, networks, programs)
+
+
+def _refuse_senseless(
+    port: int, networks: Sequence[str], programs: Sequence[str] | None, disable_query_user: bool
+) -> None:
+    if not 1 <= port <= 65535:
+        raise Refused(f"{port} is no TCP port")
+    try:
+        declared = NetworkSet.parse(networks)
+    except ModelError as error:
+        raise Refused(str(error)) from error
+    if not declared or declared.is_wide:
+        raise Refused(
+            f"networks is {declared}: name those that must get in; of everybody there is nothing to check"
+        )
+    for path in programs or ():
+        if not absolute_path(path):
+            raise Refused(f"{path!r} is no full path; rules name programs by full paths")
+    if disable_query_user and not programs:
+        raise Refused("disable_query_user needs program: rules of other programs are never switched off")
+
+
+def _with_rules(found: model.Firewall, rules: Sequence[Rule]) -> model.Firewall:
+    declared = [rule.rule() for rule in rules if not rule.faults()]
+    names = {rule.name.lower() for rule in declared}
+    kept = [rule for rule in found.rules if rule.store != "Local" or rule.name.lower() not in names]
+    return dataclasses.replace(found, rules=(*kept, *declared))
+
+
+def _assert_exposed(
+    found: model.Firewall, port: int, networks: Sequence[str], programs: Sequence[str] | None
+) -> None:
+    seen = exposure(found, port, programs)
+    for warning in exposure_check.warnings(seen, networks):
+        logger.warning(f"{box().print_prefix}{warning}")
+    faults = exposure_check.faults(seen, networks)
+    if faults:
+        who = ", ".join(networks)
+        raise BoxError(
+            "\n  ".join([f"TCP port {port} must be open to {who} and to nobody else, but it is", *faults])
+        )

@@ -49,7 +49,11 @@ function Get-FirewallProfileValue {
         @('Domain', 'GroupPolicy', "$group\DomainProfile"),
         @('Private', 'GroupPolicy', "$group\PrivateProfile"),
         @('Private', 'GroupPolicy', "$group\StandardProfile"),
-        @('Public', 'GroupPolicy', "$group\PublicProfile")
+        @('Public', 'GroupPolicy', "$group\PublicProfile"),
+        @('Domain', 'Mdm', "$local\Mdm\DomainProfile"),
+        @('Private', 'Mdm', "$local\Mdm\PrivateProfile"),
+        @('Private', 'Mdm', "$local\Mdm\StandardProfile"),
+        @('Public', 'Mdm', "$local\Mdm\PublicProfile")
     )
     $profiles = @(foreach ($entry in $keys) {
         $values = Read-RegistryValues -Key $entry[2]
@@ -60,20 +64,51 @@ function Get-FirewallProfileValue {
 }
 
 function Get-NetworkConnection {
+    # Every adapter that is up and has addresses; the category is null where Windows has given none.
     $adapters = @(Get-NetAdapter -IncludeHidden)
-    $addresses = @(Get-NetIPAddress)
-    $connections = @(foreach ($connection in @(Get-NetConnectionProfile)) {
-        $adapter = $adapters | Where-Object -FilterScript { $_.InterfaceIndex -eq $connection.InterfaceIndex } |
-            Select-Object -First 1
+    $addresses = @(Get-NetIPAddress | Where-Object -FilterScript { [string] $_.IPAddress -notmatch '^(127\.|::1$)' })
+    $profiles = @(Get-NetConnectionProfile)
+    $connections = @(foreach ($index in @($addresses | ForEach-Object -Process { $_.InterfaceIndex } | Select-Object -Unique)) {
+        $adapter = $adapters | Where-Object -FilterScript { $_.InterfaceIndex -eq $index } | Select-Object -First 1
+        $connection = $profiles | Where-Object -FilterScript { $_.InterfaceIndex -eq $index } | Select-Object -First 1
+        if ($null -eq $connection -and ($null -eq $adapter -or [string] $adapter.Status -ne 'Up')) { continue }
+        $own = @($addresses | Where-Object -FilterScript { $_.InterfaceIndex -eq $index })
         [pscustomobject] @{
-            InterfaceAlias = [string] $connection.InterfaceAlias
+            InterfaceAlias = [string] $own[0].InterfaceAlias
             InterfaceGuid = $(if ($null -ne $adapter) { [string] $adapter.InterfaceGuid } else { $null })
-            NetworkCategory = [string] $connection.NetworkCategory
-            Addresses = @($addresses | Where-Object -FilterScript { $_.InterfaceIndex -eq $connection.InterfaceIndex } |
-                ForEach-Object -Process { [string] $_.IPAddress })
+            NetworkCategory = $(if ($null -ne $connection) { [string] $connection.NetworkCategory } else { $null })
+            Addresses = @($own | ForEach-Object -Process { [string] $_.IPAddress })
+            Prefixes = @($own | ForEach-Object -Process {
+                    '{0}/{1}' -f ([string] $_.IPAddress -replace '%.*$', ''), $_.PrefixLength
+                })
         }
     })
     return , @($connections)
+}
+
+function Get-PortProxy {
+    # What "netsh interface portproxy" has set up; its text is localised, its registry keys are not.
+    $root = 'SYSTEM\CurrentControlSet\Services\PortProxy'
+    $proxies = @(foreach ($kind in @('v4tov4', 'v4tov6', 'v6tov4', 'v6tov6')) {
+        $values = Read-RegistryValues -Key "$root\$kind\tcp"
+        if ($null -eq $values) { continue }
+        foreach ($name in @($values.Keys)) {
+            [pscustomobject] @{ Kind = $kind; Listen = [string] $name; Connect = [string] $values[$name] }
+        }
+    })
+    return , @($proxies)
+}
+
+function Get-FirewallProduct {
+    # Firewalls of other makers, or null where there is no Security Center (on a server).
+    try {
+        $found = @(Get-CimInstance -Namespace 'root/SecurityCenter2' -ClassName FirewallProduct -ErrorAction Stop)
+    } catch {
+        return $null
+    }
+    return , @($found | ForEach-Object -Process {
+            [pscustomobject] @{ Name = [string] $_.displayName; State = [long] $_.productState }
+        })
 }
 
 function Get-BoxFirewall {
@@ -83,17 +118,24 @@ function Get-BoxFirewall {
         Profiles = Get-FirewallProfileValue
         Connections = Get-NetworkConnection
         ServiceStatus = $(if ($null -ne $service) { [string] $service.Status } else { $null })
+        PortProxies = Get-PortProxy
+        Products = Get-FirewallProduct
     }
 }
 
-function Assert-ExactRuleName {
-    # -Name of the NetFirewallRule cmdlets takes wildcards: such a name could change every rule of the machine.
-    param([string[]] $Name)
-    foreach ($one in $Name) {
-        if ([string]::IsNullOrEmpty($one) -or [System.Management.Automation.WildcardPattern]::ContainsWildcardCharacters($one)) {
-            throw (New-Refusal -Message "the firewall rule name '$one' is empty or has wildcards; give the exact name of one rule")
-        }
+function Get-LocalFirewallRule {
+    # The rule of the local store with exactly this name, or null. -Name takes wildcards, and brackets are common in
+    # the paths that Windows puts into names, so a name that has any is held against each rule.
+    param([string] $Name)
+    if ([string]::IsNullOrEmpty($Name)) {
+        throw (New-Refusal -Message 'a firewall rule name is empty; give the exact name of one rule')
     }
+    $plain = -not [System.Management.Automation.WildcardPattern]::ContainsWildcardCharacters($Name)
+    if ($plain -and $Name.IndexOf('`') -lt 0) {
+        return Get-NetFirewallRule -Name $Name -PolicyStore PersistentStore -ErrorAction SilentlyContinue
+    }
+    return Get-NetFirewallRule -PolicyStore PersistentStore | Where-Object -FilterScript { [string] $_.Name -eq $Name } |
+        Select-Object -First 1
 }
 
 function Get-LocalFirewallRuleData {
@@ -111,7 +153,7 @@ function Set-BoxFirewallRule {
         [string[]] $LocalAddress = @('Any'), [string[]] $RemoteAddress = @('Any'), [string] $Program = 'Any',
         [string[]] $InterfaceAlias = @('Any')
     )
-    Assert-ExactRuleName -Name $Name
+    $present = Get-LocalFirewallRule -Name $Name
     $fields = @{
         Description = $Description
         Enabled = $(if ($Enabled) { 'True' } else { 'False' })
@@ -130,44 +172,47 @@ function Set-BoxFirewallRule {
         InterfaceType = 'Any'
         Service = 'Any'
     }
-    $present = @(Get-NetFirewallRule -Name $Name -PolicyStore PersistentStore -ErrorAction SilentlyContinue)
-    $created = ($present.Count -eq 0)
-    if (-not $created -and [string] $present[0].Group -ne $Group) {
-        # Windows cannot change the group of a rule.
-        Remove-NetFirewallRule -Name $Name -PolicyStore PersistentStore
-        $present = @()
-    }
-    if ($present.Count -eq 0) {
-        if (-not [string]::IsNullOrEmpty($Group)) { $fields['Group'] = $Group }
-        [void] (New-NetFirewallRule -Name $Name -DisplayName $DisplayName -PolicyStore PersistentStore @fields)
+    $created = ($null -eq $present)
+    if ($created -or [string] $present.Group -ne $Group) {
+        $new = @{ DisplayName = $DisplayName; PolicyStore = 'PersistentStore' }
+        if (-not [string]::IsNullOrEmpty($Group)) { $new['Group'] = $Group }
+        if (-not $created) {
+            # Windows cannot change the group of a rule. A second rule shows that it takes the new one, and keeps the
+            # ports as they are to be while there is no rule of this name.
+            $spare = "$Name.replacement"
+            $left = Get-LocalFirewallRule -Name $spare
+            if ($null -ne $left) { Remove-NetFirewallRule -InputObject $left }
+            [void] (New-NetFirewallRule -Name $spare @new @fields)
+            Remove-NetFirewallRule -InputObject $present
+        }
+        [void] (New-NetFirewallRule -Name $Name @new @fields)
+        if (-not $created) { Remove-NetFirewallRule -InputObject (Get-LocalFirewallRule -Name $spare) }
     } else {
-        Set-NetFirewallRule -Name $Name -NewDisplayName $DisplayName -PolicyStore PersistentStore @fields
+        Set-NetFirewallRule -InputObject $present -NewDisplayName $DisplayName @fields
     }
     return [pscustomobject] @{ Created = $created; Data = Get-LocalFirewallRuleData -Name $Name }
 }
 
 function Disable-BoxFirewallRule {
     param([string[]] $Name)
-    Assert-ExactRuleName -Name $Name
+    # All are looked up first: a name that cannot be meant changes nothing.
+    $rules = @(foreach ($one in $Name) { Get-LocalFirewallRule -Name $one })
     $changed = New-Object System.Collections.Generic.List[string]
-    foreach ($one in $Name) {
-        $rule = Get-NetFirewallRule -Name $one -PolicyStore PersistentStore -ErrorAction SilentlyContinue
-        if ($null -eq $rule -or [string] $rule.Enabled -eq 'False') { continue }
-        Disable-NetFirewallRule -Name $one -PolicyStore PersistentStore
-        $changed.Add($one)
+    foreach ($rule in $rules) {
+        if ([string] $rule.Enabled -eq 'False') { continue }
+        Disable-NetFirewallRule -InputObject $rule
+        $changed.Add([string] $rule.Name)
     }
     return [pscustomobject] @{ Changed = $changed.ToArray() }
 }
 
 function Remove-BoxFirewallRule {
     param([string[]] $Name)
-    Assert-ExactRuleName -Name $Name
+    $rules = @(foreach ($one in $Name) { Get-LocalFirewallRule -Name $one })
     $changed = New-Object System.Collections.Generic.List[string]
-    foreach ($one in $Name) {
-        $rule = Get-NetFirewallRule -Name $one -PolicyStore PersistentStore -ErrorAction SilentlyContinue
-        if ($null -eq $rule) { continue }
-        Remove-NetFirewallRule -Name $one -PolicyStore PersistentStore
-        $changed.Add($one)
+    foreach ($rule in $rules) {
+        Remove-NetFirewallRule -InputObject $rule
+        $changed.Add([string] $rule.Name)
     }
     return [pscustomobject] @{ Changed = $changed.ToArray() }
 }
