@@ -28,5 +28,6 @@ if box and preflight.passed(box):
     serve.launcher(name="Launcher", box=box, template="templates/serve_task.bat.j2")
 
     firewall.rules(name="Port open to Tailscale only", rules=[serve.firewall_rule(box)])
+    firewall.exposed_only_to(name="Port closed to everybody else", **serve.exposure(box))
     scheduled_task.present(name="Task that keeps the server running", tasks=[serve.task(box)])
     serve.ready(name="Server answers", box=box)

@@ -46,6 +46,7 @@ serve = {
 
 network = {
     "allowed": ("100.64.0.0/10", "fd7a:115c:a1e0::/48"),  # Tailscale, both address families
+    "disable_query_user": False,  # True: switch off what a first-listen prompt of Windows left for the server
 }
 
 task = {

@@ -91,6 +91,20 @@ def firewall_rule(box: Settings) -> Rule:
     )
 
 
+def exposure(box: Settings) -> dict[str, Any]:
+    """Arguments of firewall.exposed_only_to: the server, under the junction and where that leads to."""
+    return {
+        "port": box.serve.port,
+        "networks": box.network.allowed,
+        "program": [
+            f"{box.layout.current}\\{reads.PROGRAM}",
+            f"{reads.release_folder(box)}\\{reads.PROGRAM}",
+        ],
+        "disable_query_user": box.network.disable_query_user,
+        "rules": [firewall_rule(box)],
+    }
+
+
 def task(box: Settings) -> tasks.Task:
     """The task that starts the supervisor: at boot or logon, and each minute in case it died."""
     declared = box.task

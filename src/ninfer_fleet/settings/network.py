@@ -20,6 +20,11 @@ class Network(Values):
         min_length=1,
         description="Tailscale's two address ranges",
     )
+    disable_query_user: bool = Field(
+        default=False,
+        description="switch off the rules that Windows wrote when the server first listened; they open or "
+        "close every port of it to everybody",
+    )
 
     @field_validator("allowed")
     @classmethod
