@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import logging
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import contextmanager
 from typing import Any, ParamSpec
 
@@ -108,7 +108,7 @@ def box_operation(**options: Any) -> Callable[[Callable[P, Iterator[Any]]], Any]
 
     def decorate(func: Callable[P, Iterator[Any]]) -> Any:
         @functools.wraps(func)
-        def guarded(*args: P.args, **kwargs: P.kwargs) -> Iterator[Any]:
+        def guarded(*args: P.args, **kwargs: P.kwargs) -> Generator[Any, None, None]:
             if failed():
                 return
             try:

@@ -37,6 +37,7 @@ def test_boxes_killed_at_five_moments_converge_with_the_next_run(fleet: Fleet) -
 
 
 @pytest.mark.wine
+@pytest.mark.timeout(580)  # a whole deploy and five more starts of a real PowerShell
 def test_a_box_with_a_real_powershell_killed_five_times_converges(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
