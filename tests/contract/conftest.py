@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import pytest
 from powershell import EngineBox, engine_box, wine_missing
+from powershell51 import coverage
 
 
 @pytest.fixture(scope="session")
@@ -34,3 +36,17 @@ def box(request: pytest.FixtureRequest) -> EngineBox:
     """A box of each engine in turn."""
     found: EngineBox = request.getfixturevalue(f"_{request.param}_box")
     return found
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """With NINFER_FLEET_POWERSHELL_COVERAGE=FILE boxes get files that note which statements ran."""
+    if os.environ.get(coverage.VARIABLE):
+        coverage.install()
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """The share of the PowerShell that the run reached, file by file."""
+    if os.environ.get(coverage.VARIABLE) and not hasattr(config, "workerinput"):
+        terminalreporter.section("coverage of src/winfleet/powershell on wine boxes")
+        for line in coverage.report():
+            terminalreporter.write_line(line)

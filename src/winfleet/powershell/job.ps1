@@ -1,11 +1,14 @@
 # Detached jobs: a folder that says what to do, and an on-demand task that does it, outliving this session.
 
 function Get-JobText {
-    # The text of one of the job's small files, or null.
+    # The text of one of the job's small files, or null. Most are missing most of the time: that is no exception.
     param([string] $Folder, [string] $Name)
+    $path = [System.IO.Path]::Combine($Folder, $Name)
+    if (-not [System.IO.File]::Exists($path)) { return $null }
     try {
-        return [System.Text.Encoding]::UTF8.GetString([Convert]::FromBase64String((Read-FileBase64 -Path ([System.IO.Path]::Combine($Folder, $Name))))).Trim()
+        return [System.Text.Encoding]::UTF8.GetString([Convert]::FromBase64String((Read-FileBase64 -Path $path))).Trim()
     } catch {
+        # Replaced between the look and the opening.
         return $null
     }
 }
@@ -113,11 +116,9 @@ function Read-JobLog {
     # Text from the offset, in whole lines while more may come, so that no character is cut in two.
     param([string] $Folder, [long] $OffsetBytes, [long] $MaxBytes, [bool] $Whole)
     $answer = @{ Text = ''; SizeBytes = [long] 0; NextOffsetBytes = $OffsetBytes }
-    try {
-        $stream = Open-FileForReading -Path ([System.IO.Path]::Combine($Folder, 'stdout.log'))
-    } catch {
-        return $answer
-    }
+    $path = [System.IO.Path]::Combine($Folder, 'stdout.log')
+    if (-not [System.IO.File]::Exists($path)) { return $answer }
+    $stream = Open-FileForReading -Path $path
     try {
         $answer.SizeBytes = [long] $stream.Length
         $length = [int] [Math]::Max(0, [Math]::Min($MaxBytes, $stream.Length - $OffsetBytes))
