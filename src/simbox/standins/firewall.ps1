@@ -50,6 +50,9 @@ function ConvertFrom-RuleData {
         $plain = $key -replace '^(LA|RA)[46]2?$', '$1' -replace '^(LPort|RPort).*$', '$1'
         if ($lists.ContainsKey($plain)) { $lists[$plain] += $value } elseif ($null -ne $value) { $single[$key] = $value }
     }
+    # What no parameter of the simulator's stands for stays as it is, as what Set-NetFirewallRule is not given.
+    $known = 'Action', 'Active', 'Dir', 'Protocol', 'App', 'Svc', 'IFType', 'Name', 'Desc', 'EmbedCtxt', 'Edge', 'Defer'
+    $kept = @($single.Keys | Where-Object { $_ -notin $known } | Sort-Object | ForEach-Object { "$_=$($single[$_])|" }) -join ''
     $aliases = @(foreach ($guid in $lists.IF) {
         (Invoke-Simulator network.connections | Where-Object { $_.InterfaceGuid -eq $guid }).InterfaceAlias
     })
@@ -61,7 +64,7 @@ function ConvertFrom-RuleData {
         direction = $single.Dir -eq 'In' ? 'Inbound' : 'Outbound'
         action = $single.Action; profile = $lists.Profile; protocol = $protocol
         local_port = $lists.LPort; remote_port = $lists.RPort; local_address = $lists.LA; remote_address = $lists.RA
-        program = $single.App; interface_alias = $aliases
+        program = $single.App; interface_alias = $aliases; kept = $kept
     }
 }
 
@@ -86,7 +89,10 @@ function Write-FirewallRule {
             throw [NotSupportedException]::new("the simulated firewall knows only -$($fixed.Key) $($fixed.Value)")
         }
     }
-    [void] (Invoke-Simulator firewall.set $Rule)
+    $kept = $Rule.kept
+    $Rule.Remove('kept')
+    $made = Invoke-Simulator firewall.set $Rule
+    if ($kept) { [void] (Invoke-Simulator firewall.write @{ name = $Rule.name; data = $made.Data + $kept }) }
     Sync-FirewallRegistry
 }
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from winfleet.models.exposure import Exposure, Row, Share, shadowers
+from winfleet.models.exposure import Exposure, Row, Share, classified, shadowers
 from winfleet.models.firewall import Firewall
 from winfleet.models.firewall_settings import POLICY_STORES
 from winfleet.models.networks import NetworkSet
@@ -62,16 +62,17 @@ def warnings(exposure: Exposure, networks: Sequence[str]) -> list[str]:
 def _surplus(row: Row, networks: Sequence[str]) -> Iterator[str]:
     declared = extent(NetworkSet.parse(networks), row.endpoint).possible
     if surplus := row.exposed - declared:
-        kinds = Row(row.endpoint, row.current, row.settings, surplus, surplus).classes
-        what = ", ".join(f"{name} {_short(part)}" for name, part in kinds.items()) or str(surplus)
-        yield f"open to others at {row}: {what}; {_causes(row, surplus)}"
+        kinds = classified(surplus, row.endpoint)
+        what = ", ".join(_class(name, part) for name, part in kinds.items() if name != "loopback")
+        yield f"open to others at {row}: {what or surplus}; {_causes(row, surplus)}"
     elif surplus := row.possible - declared:
         yield f"cannot tell who gets in at {row}: {_doubts(row, surplus)}"
 
 
-def _short(networks: NetworkSet) -> str:
+def _class(name: str, networks: NetworkSet) -> str:
+    """The class, with its addresses when they are few."""
     text = str(networks)
-    return f"({text})" if len(text) < 80 else f"({text[:70].rpartition(',')[0]}, ...)"
+    return name if name == "internet-any" or len(text) > 60 else f"{name} ({text})"
 
 
 def _causes(row: Row, surplus: NetworkSet) -> str:
@@ -117,7 +118,7 @@ def _unknown_remedy(reason: str) -> str:
 def _named(rule: FirewallRule) -> str:
     store = "" if rule.store == "Local" else f" of {POLICY_STORES.get(rule.store, rule.store)}"
     program = f" for {rule.program}" if rule.program else " for any program"
-    return f"{rule.name!r}{store} ({rule.display_name or 'without a display name'},{program})"
+    return f"'{rule.name}'{store} ({rule.display_name or 'without a display name'},{program})"
 
 
 def remedy(rule: FirewallRule) -> str:
@@ -164,7 +165,7 @@ def _why_closed(row: Row, gap: NetworkSet) -> str:
             for share in in_the_way.values()
         )
     if row.left_out:
-        names = ", ".join(repr(rule.name) for rule in row.left_out)
+        names = ", ".join(f"'{rule.name}'" for rule in row.left_out)
         by = _by_policy(row, "AllowLocalPolicyMerge")
         return f"local rules do not count there (AllowLocalPolicyMerge), so not {names}. Remedy: {by}"
     perhaps = [share for share in row.allowed_by if share.doubts and share.remote & gap]

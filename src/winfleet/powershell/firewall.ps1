@@ -131,7 +131,7 @@ function Get-LocalFirewallRule {
         throw (New-Refusal -Message 'a firewall rule name is empty; give the exact name of one rule')
     }
     $plain = -not [System.Management.Automation.WildcardPattern]::ContainsWildcardCharacters($Name)
-    if ($plain -and $Name.IndexOf('`') -lt 0) {
+    if ($plain -and $Name.IndexOf([char] '`') -lt 0) {
         return Get-NetFirewallRule -Name $Name -PolicyStore PersistentStore -ErrorAction SilentlyContinue
     }
     return Get-NetFirewallRule -PolicyStore PersistentStore | Where-Object -FilterScript { [string] $_.Name -eq $Name } |
@@ -143,6 +143,15 @@ function Get-LocalFirewallRuleData {
     param([string] $Name)
     $key = 'HKEY_LOCAL_MACHINE\SYSTEM\CurrentControlSet\Services\SharedAccess\Parameters\FirewallPolicy\FirewallRules'
     return [Microsoft.Win32.Registry]::GetValue($key, $Name, $null)
+}
+
+function Test-ForeignRuleKey {
+    # True when a registry string has keys that no parameter of Set-BoxFirewallRule sets or resets: users, packages,
+    # platforms, IPsec, or what a later Windows may bring.
+    param([string] $Data)
+    $known = '^(?s)(v2\..*|((Action|Active|Dir|Protocol|Profile|App|Svc|IF|IFType|Name|Desc|EmbedCtxt|Edge|Defer)|' +
+        '[LR]Port(2_\d+)?|[LR]A[46]2?)=.*)?$'
+    return (@($Data.Split('|') | Where-Object -FilterScript { $_ -notmatch $known }).Count -gt 0)
 }
 
 function Set-BoxFirewallRule {
@@ -173,12 +182,14 @@ function Set-BoxFirewallRule {
         Service = 'Any'
     }
     $created = ($null -eq $present)
-    if ($created -or [string] $present.Group -ne $Group) {
+    $replaced = (-not $created -and ([string] $present.Group -ne $Group -or
+            (Test-ForeignRuleKey -Data (Get-LocalFirewallRuleData -Name $Name))))
+    if ($created -or $replaced) {
         $new = @{ DisplayName = $DisplayName; PolicyStore = 'PersistentStore' }
         if (-not [string]::IsNullOrEmpty($Group)) { $new['Group'] = $Group }
-        if (-not $created) {
-            # Windows cannot change the group of a rule. A second rule shows that it takes the new one, and keeps the
-            # ports as they are to be while there is no rule of this name.
+        if ($replaced) {
+            # Windows cannot change the group of a rule, and keeps what it is not told. A second rule shows that it
+            # takes the new one, and keeps the ports as they are to be while there is no rule of this name.
             $spare = "$Name.replacement"
             $left = Get-LocalFirewallRule -Name $spare
             if ($null -ne $left) { Remove-NetFirewallRule -InputObject $left }
@@ -186,7 +197,7 @@ function Set-BoxFirewallRule {
             Remove-NetFirewallRule -InputObject $present
         }
         [void] (New-NetFirewallRule -Name $Name @new @fields)
-        if (-not $created) { Remove-NetFirewallRule -InputObject (Get-LocalFirewallRule -Name $spare) }
+        if ($replaced) { Remove-NetFirewallRule -InputObject (Get-LocalFirewallRule -Name $spare) }
     } else {
         Set-NetFirewallRule -InputObject $present -NewDisplayName $DisplayName @fields
     }
