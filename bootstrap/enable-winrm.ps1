@@ -12,6 +12,10 @@ $identity = New-Object Security.Principal.WindowsPrincipal ([Security.Principal.
 if (-not $identity.IsInRole([Security.Principal.WindowsBuiltInRole]::Administrator)) {
     throw 'Run this in an elevated PowerShell (Run as administrator).'
 }
+# A 32-bit one would write the policy below where Windows does not look for it.
+if (-not [Environment]::Is64BitProcess) {
+    throw 'Run this in the 64-bit PowerShell, not in "Windows PowerShell (x86)".'
+}
 
 Set-Service -Name WinRM -StartupType Automatic
 Start-Service -Name WinRM

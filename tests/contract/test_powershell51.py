@@ -2,33 +2,101 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
-from powershell51 import rules, tables
+import yaml
+from powershell51 import check, document, parser, tables, tree
 
 import simbox.standins
-import winfleet.powershell
+from winfleet.powershell.program import bootstrap_line, build_program
 
-SHIPPED = sorted(Path(winfleet.powershell.__file__).parent.glob("*.ps1"))
+REPOSITORY = Path(__file__).resolve().parents[2]
 STANDINS = sorted(Path(simbox.standins.__file__).parent.glob("*.ps1"))
+SAMPLES: dict[str, dict[str, list[str]]] = yaml.safe_load(
+    Path(__file__).with_name("powershell51").joinpath("samples.yml").read_text("utf-8")
+)
+CASES = [
+    (rule, kind, number, text)
+    for rule, given in SAMPLES.items()
+    for kind, texts in given.items()
+    for number, text in enumerate(texts)
+]
+# One request of a remote shell whose administrators left MaxEnvelopeSizekb at 150 carries this much base64.
+MAX_PACKED_CHARACTERS = 100_000
+MAX_COMMAND_LINE_CHARACTERS = 8191
 
 
 @pytest.fixture(scope="module")
 def known() -> tables.Tables:
     try:
-        rules.powershell()
+        parser.powershell()
         return tables.load()
-    except (tables.NoTables, rules.NoPowerShell) as missing:
+    except (tables.NoTables, parser.NoPowerShell) as missing:
         pytest.skip(str(missing))
 
 
-def test_shipped_files_have_only_what_windows_powershell_has(known: tables.Tables) -> None:
-    assert len(SHIPPED) > 15
-    assert list(rules.faults(rules.parsed(SHIPPED), known)) == []
+@pytest.fixture(scope="module")
+def shipped(known: tables.Tables) -> list[check.Subject]:
+    return check.shipped(REPOSITORY, known)
 
 
-@pytest.mark.parametrize("path", SHIPPED, ids=lambda path: path.name)
+def test_what_ships_has_only_what_windows_powershell_has(shipped: list[check.Subject]) -> None:
+    names = {subject.script.path.name for subject in shipped}
+    assert {"loop.ps1", "bootstrap.ps1", "job_runner.ps1", "enable-winrm.ps1"} <= names
+    assert [str(fault) for subject in shipped for fault in check.faults(subject)] == []
+
+
+@pytest.fixture(scope="module")
+def rendered(known: tables.Tables, tmp_path_factory: pytest.TempPathFactory) -> dict[str, tree.Script]:
+    """What our code writes PowerShell into, as it is sent or lies on a box."""
+    folder = tmp_path_factory.mktemp("rendered")
+    built = build_program()
+    texts = {"loader": bootstrap_line("0" * 32, built.sha256), "program": built.text}
+    # The program only defines functions, so PowerShell for this machine can be asked for what they write.
+    (folder / "program.ps1").write_text(built.text)
+    job = "'C:\\it''s a job'"
+    writes = {
+        "runner.ps1": f"Get-JobRunnerText -Folder {job}",
+        "rendering.ps1": "Get-RenderingText",
+        "task.xml": f"Get-JobTaskXml -Folder {job}",
+    }
+    ask = f". '{folder}/program.ps1'" + "".join(
+        f"; [IO.File]::WriteAllText('{folder}/{name}', ({call}))" for name, call in writes.items()
+    )
+    subprocess.run([str(parser.powershell()), "-NoProfile", "-NonInteractive", "-Command", ask], check=True)
+    for name in ("runner", "rendering"):
+        texts[name] = (folder / f"{name}.ps1").read_text()
+    arguments = re.search(r"<Arguments>(.*)</Arguments>", (folder / "task.xml").read_text())
+    assert arguments is not None
+    command = re.search(r"-Command (.*)$", arguments[1].replace("&quot;", '"').replace("&apos;", "'"))
+    assert command is not None
+    texts["task"] = command[1].strip('"')
+    for name, text in texts.items():
+        (folder / f"{name}.ps1").write_text(text)
+    return dict(zip(texts, tree.parse(folder / f"{name}.ps1" for name in texts), strict=True))
+
+
+@pytest.mark.parametrize("name", ["loader", "program", "runner", "rendering", "task"])
+def test_what_our_code_renders_has_only_what_windows_powershell_has(
+    name: str, rendered: dict[str, tree.Script], known: tables.Tables
+) -> None:
+    # The loader calls what it has just loaded; the job runner has to bring all that it calls.
+    own = rendered["program"].functions if name == "loader" else rendered[name].functions
+    faults = check.faults(check.Subject(rendered[name], known, own))
+    assert [str(fault) for fault in faults if fault.rule != "size"] == []
+
+
+def test_what_is_sent_keeps_within_the_limits_of_the_way() -> None:
+    built = build_program()
+    assert len(built.packed) < MAX_PACKED_CHARACTERS
+    assert len(bootstrap_line("0" * 32, built.sha256)) < MAX_COMMAND_LINE_CHARACTERS
+
+
+@pytest.mark.parametrize("path", check.shipped_files(REPOSITORY), ids=lambda path: path.name)
 def test_shipped_files_are_ascii_with_line_feeds(path: Path) -> None:
     content = path.read_bytes()
     assert content.isascii()
@@ -39,71 +107,56 @@ def test_shipped_files_are_ascii_with_line_feeds(path: Path) -> None:
 def test_stand_ins_take_no_parameter_that_the_real_command_lacks(known: tables.Tables) -> None:
     wrong = []
     stood_in = 0
-    for tree in rules.parsed(STANDINS):
-        assert tree["errors"] == []
-        for function in tree["functions"]:
-            real = known.commands.get(function["name"].lower())
-            if real is None:
+    for script in tree.parse(STANDINS):
+        assert script.errors == []
+        for name, given in script.functions.items():
+            if name not in known.commands:
                 continue
             stood_in += 1
-            extra = {name.lower() for name in function["parameters"]} - real
-            wrong += [f"{function['name']} -{name}" for name in sorted(extra)]
+            wrong += [f"{name} -{extra}" for extra in sorted(given - known.commands[name].parameters.keys())]
     assert wrong == []
     assert stood_in > 20
 
 
-PROBES = [
-    ("$a = $b ? 1 : 2", "PowerShell 7"),
-    ("$a = $b ?? 1", "PowerShell 7"),
-    ("Get-Date && Get-Date", "PowerShell 7"),
-    ("Get-Content -LiteralPath x -AsByteStream", "no parameter -asbytestream"),
-    ("ConvertFrom-Json -InputObject x -AsHashtable", "no parameter -ashashtable"),
-    ("Invoke-WebRequest -Uri x -UseBasicParsing -SkipCertificateCheck", "no parameter -skipcertificatecheck"),
-    ("Invoke-WebRequest -Uri x", "PS16"),
-    ("ConvertTo-Json -InputObject x", "PS07"),
-    ("Get-Uptime", "no command"),
-    ("iru", "alias"),
-    ("dir", "no command"),
-    ("[IO.File]::Move('a', 'b', $true)", "takes no 3 arguments"),
-    ("[Convert]::FromHexString('00')", "no member FromHexString"),
-    ("[IO.Path]::GetRelativePath('a', 'b')", "no member GetRelativePath"),
-    (
-        "$s = New-Object System.Diagnostics.ProcessStartInfo; $s.ArgumentList.Add('x')",
-        "no member ArgumentList",
-    ),
-    ("function F { param([string] $X) $X.Contains('a', 'Ordinal') }", "takes no 2 arguments"),
-    ("[System.OperatingSystem]::IsWindows()", "no member IsWindows"),
-    ("function F { param($Input) }", "PS27"),
-    ("if (", "Missing"),
-]
+def test_the_table_in_the_documentation_is_current(shipped: list[check.Subject]) -> None:
+    path = REPOSITORY / "docs" / "powershell-5.1.md"
+    written = path.read_text() if path.exists() else ""
+    assert written == document.render(shipped), (
+        "write it anew: .venv/bin/python tests/contract/powershell51/document.py"
+    )
 
 
 @pytest.fixture(scope="module")
-def probes(known: tables.Tables, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
-    """Each text with what the check says of it; one parser for all."""
-    folder = tmp_path_factory.mktemp("probes")
+def samples(
+    known: tables.Tables, tmp_path_factory: pytest.TempPathFactory
+) -> dict[tuple[str, str, int], list[Any]]:
+    """What the check finds in each sample; one parser for all."""
+    folder = tmp_path_factory.mktemp("samples")
     files = []
-    for number, (text, _) in enumerate(PROBES):
-        file = folder / f"{number}.ps1"
-        file.write_text(text)
+    for rule, kind, number, text in CASES:
+        file = folder / f"{rule}-{kind}-{number}.ps1"
+        text = text.replace("{long line}", f"$a = '{'x' * check.MAX_LINE_CHARACTERS}'")
+        file.write_text(text.replace("{many lines}", "1\n" * (check.MAX_LINES + 1)), encoding="utf-8")
         files.append(file)
-    trees = rules.parsed(files)
-    return {text: list(rules.faults([tree], known)) for (text, _), tree in zip(PROBES, trees, strict=True)}
+    results: dict[tuple[str, str, int], list[Any]] = {}
+    for script, (rule, kind, number, _) in zip(tree.parse(files), CASES, strict=True):
+        subject = check.Subject(script, known, dict(script.functions))
+        results[rule, kind, number] = check.faults(subject)
+    return results
 
 
-@pytest.mark.parametrize(("text", "told"), PROBES)
-def test_the_check_sees_what_only_newer_versions_have(
-    probes: dict[str, list[str]], text: str, told: str
+@pytest.mark.parametrize(("rule", "kind", "number", "text"), CASES)
+def test_sample(
+    samples: dict[tuple[str, str, int], list[Any]], rule: str, kind: str, number: int, text: str
 ) -> None:
-    assert any(told in fault for fault in probes[text]), probes[text]
+    """A failing sample breaks its rule and no other; a passing one breaks none."""
+    faults = samples[rule, kind, number]
+    assert {fault.rule for fault in faults} == ({rule} if kind == "fails" else set()), list(map(str, faults))
 
 
-def test_the_check_lets_pass_what_is_there(known: tables.Tables, tmp_path: Path) -> None:
-    file = tmp_path / "probe.ps1"
-    file.write_text(
-        "$list = New-Object 'System.Collections.Generic.List[string]'; $list.Add('a'); $list.ToArray()\n"
-        "[IO.Path]::Combine('a', 'b', 'c', 'd', 'e')\n"
-        "Get-Item -LiteralPath C:\\ -Force -ErrorAction SilentlyContinue\n"
-        "New-NetFirewallRule -Name x -DisplayName x -RemoteAddress y -PolicyStore PersistentStore\n"
-    )
-    assert list(rules.faults(rules.parsed([file]), known)) == []
+def test_every_rule_has_a_sample_of_each_kind() -> None:
+    from powershell51 import rules_commands, rules_text, rules_values, rules_windows  # noqa: F401
+
+    assert set(check.RULES) == set(SAMPLES)
+    assert {f"PS{number:02}" for number in range(1, 33)} <= set(SAMPLES)
+    assert all(given["fails"] and given["passes"] for given in SAMPLES.values())

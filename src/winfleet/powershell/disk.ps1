@@ -70,7 +70,7 @@ function Get-DiskOfPath {
     try {
         $answer.ExistingPath = Resolve-ExistingPath -Path $Path -Chain $chain
         $answer.Root = [System.IO.Path]::GetPathRoot($answer.ExistingPath)
-        if ($answer.Root.StartsWith('\\')) {
+        if ($answer.Root.StartsWith('\\', [StringComparison]::Ordinal)) {
             $answer.DriveType = 'Network'
         } else {
             # By path, not by letter: the volume may be mounted in a folder.

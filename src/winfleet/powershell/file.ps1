@@ -3,21 +3,21 @@
 function Resolve-FilePath {
     # The full path, fit for .NET's file classes; beyond 247 characters with the prefix that lifts the limit.
     param([string] $Path)
-    if ($Path.StartsWith('\\?\')) { return $Path }
+    if ($Path.StartsWith('\\?\', [StringComparison]::Ordinal)) { return $Path }
     if ($Path -notmatch '^([A-Za-z]:[\\/]|\\\\[^\\?.])') {
         throw (New-WireFault -Type 'BadRequest' -Message "'$Path' is no full path such as C:\folder\name")
     }
     # .NET Framework refuses to look at a longer one without the prefix, and does not resolve . and .. behind it.
     if ($Path.Length -lt 248) { return [System.IO.Path]::GetFullPath($Path) }
     $long = $Path.Replace([char] '/', [char] '\')
-    if ($long.StartsWith('\\')) { return '\\?\UNC\' + $long.Substring(2) }
+    if ($long.StartsWith('\\', [StringComparison]::Ordinal)) { return '\\?\UNC\' + $long.Substring(2) }
     return '\\?\' + $long
 }
 
 function Get-PathItem {
     # The item itself, not what it leads to; null when there is none.
     param([string] $Path)
-    if ($Path.StartsWith('\\?\')) {
+    if ($Path.StartsWith('\\?\', [StringComparison]::Ordinal)) {
         if ([System.IO.Directory]::Exists($Path)) { return New-Object System.IO.DirectoryInfo -ArgumentList $Path }
         if ([System.IO.File]::Exists($Path)) { return New-Object System.IO.FileInfo -ArgumentList $Path }
         return $null

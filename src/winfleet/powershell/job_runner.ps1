@@ -166,7 +166,7 @@ function Invoke-JobBatch {
     if ($code -ne 0) { return $code }
     $kept = @{}
     foreach ($entry in [System.IO.File]::ReadAllText($file, [System.Text.Encoding]::Unicode).Split([char] "`n")) {
-        $cut = $entry.IndexOf('=')
+        $cut = $entry.IndexOf([char] '=')
         if ($cut -gt 0) { $kept[$entry.Substring(0, $cut)] = $entry.Substring($cut + 1).TrimEnd([char] "`r") }
     }
     [System.IO.File]::Delete($file)

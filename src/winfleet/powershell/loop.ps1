@@ -213,7 +213,7 @@ function Invoke-WireCall {
         $values = @(& $function @arguments)
     } catch {
         $bound = $_.Exception -is [System.Management.Automation.ParameterBindingException]
-        if ($bound -and ([string] $_.FullyQualifiedErrorId).EndsWith(",$Name")) {
+        if ($bound -and ([string] $_.FullyQualifiedErrorId).EndsWith(",$Name", [StringComparison]::Ordinal)) {
             throw (New-WireFault -Type 'BadRequest' -Message $_.Exception.Message)
         }
         throw

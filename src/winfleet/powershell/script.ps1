@@ -288,7 +288,7 @@ function ConvertTo-ErrorText {
     # A line that a native program wrote to stderr is that line; an error has its place in the text.
     param([System.Management.Automation.ErrorRecord] $ErrorRecord)
     $message = [string] $ErrorRecord.Exception.Message
-    if (([string] $ErrorRecord.FullyQualifiedErrorId).StartsWith('NativeCommandError')) { return "$message`n" }
+    if (([string] $ErrorRecord.FullyQualifiedErrorId).StartsWith('NativeCommandError', [StringComparison]::Ordinal)) { return "$message`n" }
     $position = ''
     if ($null -ne $ErrorRecord.InvocationInfo) { $position = [string] $ErrorRecord.InvocationInfo.PositionMessage }
     if ($position.Length -eq 0) { return "$message`n" }

@@ -11,40 +11,14 @@ import lzma
 import os
 import re
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
-COMMON = frozenset(
-    "Verbose Debug ErrorAction WarningAction InformationAction ErrorVariable WarningVariable"
-    " InformationVariable OutVariable OutBuffer PipelineVariable".lower().split()
-)
-# Parameters that the file system provider adds; Get-Command -Syntax does not print them without a path.
-_OF_FILE_SYSTEM = {
-    "get-childitem": frozenset({"file", "directory", "hidden", "readonly", "system", "attributes"}),
-    "get-content": frozenset({"raw", "encoding", "delimiter", "wait", "stream"}),
-    "set-content": frozenset({"encoding", "nonewline", "stream"}),
-}
-_ACCELERATORS = {
-    "string": "System.String", "int": "System.Int32", "long": "System.Int64", "byte": "System.Byte",
-    "char": "System.Char", "bool": "System.Boolean", "double": "System.Double", "single": "System.Single",
-    "float": "System.Single", "decimal": "System.Decimal", "object": "System.Object", "void": "System.Void",
-    "array": "System.Array", "datetime": "System.DateTime", "timespan": "System.TimeSpan",
-    "guid": "System.Guid",
-    "regex": "System.Text.RegularExpressions.Regex", "xml": "System.Xml.XmlDocument", "type": "System.Type",
-    "uint16": "System.UInt16", "uint32": "System.UInt32", "uint64": "System.UInt64", "sbyte": "System.SByte",
-    "hashtable": "System.Collections.Hashtable", "ipaddress": "System.Net.IPAddress", "uri": "System.Uri",
-    "version": "System.Version", "enum": "System.Enum", "ref": "System.Management.Automation.PSReference",
-    "scriptblock": "System.Management.Automation.ScriptBlock",
-    "pscustomobject": "System.Management.Automation.PSCustomObject",
-    "psobject": "System.Management.Automation.PSObject",
-    "switch": "System.Management.Automation.SwitchParameter",
-    "cmdletbinding": "System.Management.Automation.CmdletBindingAttribute",
-    "powershell": "System.Management.Automation.PowerShell",
-    "runspacefactory": "System.Management.Automation.Runspaces.RunspaceFactory",
-    "parameter": "System.Management.Automation.ParameterAttribute", "math": "System.Math",
-    "convert": "System.Convert", "environment": "System.Environment", "bitconverter": "System.BitConverter",
-}  # fmt: skip
-PARAMS = -1
+from powershell51.builtin import ACCELERATORS, ALIASES, COMMON, OF_PROVIDER
+
+ANY_NUMBER = -1
+FRAMEWORK = ".NET Framework 4.6.2"
+AUTOMATION = "System.Management.Automation 5.1"
 
 
 class NoTables(Exception):
@@ -52,47 +26,101 @@ class NoTables(Exception):
 
 
 @dataclass(frozen=True)
-class Tables:
-    """Attributes:
-    commands: lower-case name -> lower-case parameter names. aliases: lower case.
-    types: lower-case name -> (own spelling, lower-case base).
-    members: lower-case type -> lower-case member -> argument counts of its overloads (empty: no method).
-    constructors: lower-case type -> argument counts.
+class Command:
+    """Attributes: name, module, parameters (lower-case name -> whether it takes a value)."""
+
+    name: str
+    module: str
+    parameters: dict[str, bool]
+
+
+@dataclass
+class Member:
+    """One member of a type with all its overloads.
+
+    Attributes: name, counts (of arguments; ANY_NUMBER for params arrays; empty: no method), returns (types of the
+    value), static (some overload is).
     """
 
-    commands: dict[str, frozenset[str]]
+    name: str
+    counts: set[int] = field(default_factory=set)
+    returns: set[str] = field(default_factory=set)
+    static: bool = False
+
+    def takes(self, count: int) -> bool:
+        return count in self.counts or ANY_NUMBER in self.counts
+
+
+@dataclass(frozen=True)
+class Type:
+    """Attributes: name, kind (class, struct, enum, interface), base, source (table), members (by lower-case name)."""
+
+    name: str
+    kind: str
+    base: str
+    source: str
+    members: dict[str, Member] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """Attributes: commands, aliases, modules and types, all by lower-case name."""
+
+    commands: dict[str, Command]
     aliases: frozenset[str]
-    types: dict[str, tuple[str, str]]
-    members: dict[str, dict[str, set[int]]]
+    modules: frozenset[str]
+    types: dict[str, Type]
 
-    def type_name(self, written: str) -> str | None:
-        """The lower-case full name of a type as PowerShell would find it, or None."""
-        bare = re.sub(r"\[\]$", "", written.strip())
-        generic = re.fullmatch(r"([\w.+]+)\[(.*)\]", bare)
+    def type(self, written: str) -> Type | None:
+        """The type that PowerShell would find under a name as written (without [] of arrays)."""
+        bare = re.sub(r"(\[,*\])+$", "", written.strip()).removeprefix("global::").lower()
+        generic = re.fullmatch(r"([\w.+`]+?)(?:`\d+)?\[(.*)\]", bare)
         if generic:
-            bare = f"{generic[1]}`{generic[2].count(',') + 1}"
-        bare = bare.lower()
-        for name in (_ACCELERATORS.get(bare, "").lower(), bare, "system." + bare):
+            bare = f"{generic[1]}`{_top_level_count(generic[2])}"
+        for name in (ACCELERATORS.get(bare, "").lower(), bare, "system." + bare):
             if name in self.types:
-                return name
-        return None
+                return self.types[name]
+        # An attribute is written without the end of its name.
+        return self.types.get(bare + "attribute") or self.types.get("system." + bare + "attribute")
 
-    def member(self, type_name: str, member: str) -> set[int] | None:
-        """Argument counts of a member of a type or of what it derives from; None: there is no such member."""
-        counts: set[int] | None = None
-        queue, seen = [type_name, "system.object"], set()
-        while queue:
-            name = queue.pop(0)
-            if name in seen:
+    def member(self, of: Type, name: str) -> Member | None:
+        """A member with the overloads of the type and of all that it derives from."""
+        found: Member | None = None
+        for one in self.line(of):
+            own = one.members.get(name.lower())
+            if own is None:
                 continue
-            seen.add(name)
-            found = self.members.get(name, {}).get(member.lower())
-            if found is not None:
-                counts = (counts or set()) | found
-            base = self.types.get(name, ("", ""))[1]
-            if base:
-                queue.append(re.sub(r"<.*>$", "", base))
-        return counts
+            found = found or Member(own.name)
+            found.counts |= own.counts
+            found.returns |= own.returns
+            found.static |= own.static
+        return found
+
+    def line(self, of: Type) -> list[Type]:
+        """The type, its base, and so on; System.Object last."""
+        found = []
+        at: Type | None = of
+        while at is not None and at not in found:
+            found.append(at)
+            at = self.types.get(re.sub(r"<.*>$", "", at.base).lower())
+        if of.kind == "interface":
+            found.append(self.types["system.object"])
+        return found
+
+    @functools.cached_property
+    def derived_members(self) -> dict[str, set[str]]:
+        """Lower-case type -> lower-case names of members that types below it have."""
+        found: dict[str, set[str]] = defaultdict(set)
+        for one in self.types.values():
+            for above in self.line(one)[1:]:
+                found[above.name.lower()] |= one.members.keys()
+        return found
+
+
+def _top_level_count(arguments: str) -> int:
+    while "[" in arguments:
+        arguments = re.sub(r"\[[^\[\]]*\]", "", arguments)
+    return arguments.count(",") + 1
 
 
 def folder() -> Path:
@@ -101,7 +129,7 @@ def folder() -> Path:
     place = Path(named) if named else Path(__file__).resolve().parents[4] / "shared" / "data" / "windows-5.1"
     if not (place / "cmdlets-5.1.14393.json.xz").is_file():
         raise NoTables(
-            f"no tables of Windows PowerShell 5.1 in {place}; set NINFER_FLEET_TABLES to their folder"
+            f"no tables of Windows PowerShell 5.1 in {place}: set NINFER_FLEET_TABLES to their folder"
         )
     return place
 
@@ -110,48 +138,59 @@ def folder() -> Path:
 def load() -> Tables:
     """Read the tables. Raises NoTables."""
     place = folder()
-    commands: dict[str, frozenset[str]] = {}
-    aliases: set[str] = set()
+    commands: dict[str, Command] = {}
+    aliases = set(ALIASES)
+    modules = set()
     for module in json.loads(lzma.decompress((place / "cmdlets-5.1.14393.json.xz").read_bytes())):
         aliases.update(alias.lower() for alias in module["aliases"])
+        modules.add(module["module"].lower())
         for command in module["commands"]:
             name = command["name"].lower()
-            given = frozenset(word.lower() for word in re.findall(r"-(\w+)", str(command["syntax"])))
-            commands[name] = (
-                commands.get(name, frozenset()) | given | COMMON | _OF_FILE_SYSTEM.get(name, frozenset())
-            )
-    types: dict[str, tuple[str, str]] = {}
-    members: dict[str, dict[str, set[int]]] = defaultdict(lambda: defaultdict(set))
-    for file in ("netfx-4.6.2-api.txt.xz", "system-management-automation-5.1-api.txt.xz"):
-        for line in lzma.decompress((place / file).read_bytes()).decode("utf-8").splitlines():
-            _read(line, types, members)
-    return Tables(commands, frozenset(aliases), types, {name: dict(found) for name, found in members.items()})
+            known = commands.setdefault(name, Command(command["name"], module["module"], dict(COMMON)))
+            for parameter, value in re.findall(r"-(\w+)\]?( <)?", str(command["syntax"])):
+                known.parameters[parameter.lower()] = bool(value)
+            known.parameters.update(dict.fromkeys(OF_PROVIDER.get(name, ()), True))
+    types: dict[str, Type] = {}
+    for file, source in (
+        ("netfx-4.6.2-api.txt.xz", FRAMEWORK),
+        ("system-management-automation-5.1-api.txt.xz", AUTOMATION),
+    ):
+        lines = lzma.decompress((place / file).read_bytes()).decode("utf-8").splitlines()
+        for line in sorted(lines, key=lambda text: text[:2] != "T "):
+            _read(line, source, types)
+    return Tables(commands, frozenset(aliases), frozenset(modules), types)
 
 
-def _read(line: str, types: dict[str, tuple[str, str]], members: dict[str, dict[str, set[int]]]) -> None:
+def _read(line: str, source: str, types: dict[str, Type]) -> None:
     kind, _, rest = line.partition(" ")
     if kind == "T":
         name, _, tail = rest.partition(" ")
-        _, _, base = tail.partition(" ")
-        types[name.lower()] = (name, base.strip().lower())
+        what, _, base = tail.partition(" ")
+        types.setdefault(name.lower(), Type(name, what, base.strip(), source))
         return
     head, opened, tail = rest.partition("(")
     if kind == "C":
-        members[head.lower()]["new"].add(_count(tail))
+        owner, member, returns = head, "new", head
+    else:
+        owner, _, member = head.split(" ")[0].rpartition(".")
+        after = tail[tail.rindex(")") + 1 :] if opened else head.partition(" ")[2]
+        words = after.split()
+        returns = next((word for word in words if word != "static"), "")
+    if owner.lower() not in types:
         return
-    head = head.split(" ")[0]
-    owner, _, member = head.rpartition(".")
-    slot = members[owner.lower()][member.lower()]
-    if kind == "M" and opened:
-        slot.add(_count(tail))
+    found = types[owner.lower()].members.setdefault(member.lower(), Member(member))
+    found.returns.add(returns)
+    found.static |= kind == "C" or " static " in line
+    if opened:
+        found.counts.add(_count(tail))
 
 
 def _count(tail: str) -> int:
-    """Number of parameters in `A,B<C,D>) returns`; PARAMS when the last is an array and takes any number."""
+    """Number of parameters in `A,B<C,D>) returns`; ANY_NUMBER when the last is an array and takes any number."""
     inner = tail[: tail.rindex(")")] if ")" in tail else tail
     while "<" in inner:
         inner = re.sub(r"<[^<>]*>", "", inner)
     if re.search(r"\[\]$", inner):
-        return PARAMS
+        return ANY_NUMBER
     inner = re.sub(r"\[,*\]", "", inner)
     return inner.count(",") + 1 if inner.strip() else 0
