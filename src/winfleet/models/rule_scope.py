@@ -107,7 +107,7 @@ def for_listener(
         return NO
     # A client picks its own port, so such a rule lets through whoever wants, but not everybody.
     client: Doubts = ("it is for some ports of the client",) if _restricts_client(rule) else ()
-    odd = tuple(f"its {condition} is not understood" for condition in sorted(rule.conditions))
+    odd = tuple(f"not understood: {condition}" for condition in sorted(rule.conditions))
     return (*on_port, *in_program, *service, *client, *odd)
 
 

@@ -156,7 +156,7 @@ def _profiles(values: Sequence[str], doubts: set[str]) -> frozenset[str]:
         return ALL_PROFILES
     if named <= ALL_PROFILES:
         return named
-    doubts.update(f"Profile={value}" for value in sorted(named - ALL_PROFILES))
+    doubts.update(f"Profile={value}" for value in values if value.lower() not in ALL_PROFILES)
     return ALL_PROFILES
 
 
