@@ -10,7 +10,7 @@ function Get-Acl {
         if (-not $one) { continue }
         $found = @(Invoke-Simulator acl.get @{ paths = @($one) })[0]
         if (-not $found.Exists) {
-            $PSCmdlet.WriteError((New-CmdletFault -Id 'GetAcl_PathNotFound_Exception,Microsoft.PowerShell.Commands.GetAclCommand' -Category ObjectNotFound -Target $one -Message "Cannot find path '$one' because it does not exist."))
+            $PSCmdlet.WriteError((New-CmdletFault -Id 'GetAcl_PathNotFound_Exception,Microsoft.PowerShell.Commands.GetAclCommand' -Category ObjectNotFound -Target $one -Type ([Management.Automation.ItemNotFoundException]) -Message "Cannot find path '$one' because it does not exist."))
             continue
         }
         $security = [IO.Directory]::Exists($one) ? [Security.AccessControl.DirectorySecurity]::new() : [Security.AccessControl.FileSecurity]::new()

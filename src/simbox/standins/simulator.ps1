@@ -42,6 +42,6 @@ function New-WindowsException {
 
 function New-CmdletFault {
     # The error record of a cmdlet's own error: its id, category and message.
-    param([string] $Message, [string] $Id, [string] $Category, [object] $Target)
-    return [Management.Automation.ErrorRecord]::new([Exception]::new($Message), $Id, $Category, $Target)
+    param([string] $Message, [string] $Id, [string] $Category, [object] $Target, [type] $Type = [Exception])
+    return [Management.Automation.ErrorRecord]::new($Type::new($Message), $Id, $Category, $Target)
 }
