@@ -158,7 +158,7 @@ def _port_words(entries: Sequence[str | int]) -> frozenset[str]:
 def rule_differences(
     found: FirewallRule | None, declared: Rule, connections: Sequence[Connection] = ()
 ) -> list[Difference]:
-    """Where the rule on the box is not as declared, by field name; everything when it is absent.
+    """Where the rule on the box is not as declared, by field name; all that is declared when it is absent.
 
     Interfaces are declared by alias and stored by GUID: connections translate.
     """
@@ -167,7 +167,11 @@ def rule_differences(
     rows: list[tuple[str, str | None, str]] = [
         (name, None if found is None else show(found, aliases), show(wanted, {})) for name, show in FIELDS
     ]
-    return [Difference(name, before, after) for name, before, after in rows if before != after]
+    return [
+        Difference(name, before, after)
+        for name, before, after in rows
+        if before != after and not (found is None and name in _NEVER_DECLARED)
+    ]
 
 
 def shadowing(rules: Sequence[FirewallRule], declared: Rule) -> list[FirewallRule]:
@@ -195,11 +199,15 @@ def foreign_overlaps(rules: Sequence[FirewallRule], declared: Rule) -> list[Fire
     return [
         rule
         for rule in rules
-        if not rule.ours and rule.action == "allow" and rule.local_ports and _overlaps(rule, wanted)
+        if not rule.ours and rule.action == "allow" and rule.local_ports and _same_listener(rule, wanted)
     ]
 
 
 def _overlaps(rule: FirewallRule, wanted: FirewallRule) -> bool:
+    return _same_listener(rule, wanted) and bool(rule.remote & wanted.remote or rule.remote.keywords)
+
+
+def _same_listener(rule: FirewallRule, wanted: FirewallRule) -> bool:
     same_protocol = None in (rule.protocol, wanted.protocol) or rule.protocol == wanted.protocol
     same_port = (
         not rule.local_ports
@@ -220,7 +228,6 @@ def _overlaps(rule: FirewallRule, wanted: FirewallRule) -> bool:
         and same_port
         and same_program
         and bool(rule.profiles & wanted.profiles)
-        and bool(rule.remote & wanted.remote or rule.remote.keywords)
         and bool(rule.local & wanted.local)
     )
 
@@ -264,3 +271,5 @@ FIELDS: tuple[tuple[str, Any], ...] = (
     ("edge", lambda rule, _: rule.edge),
     ("conditions", lambda rule, _: ", ".join(sorted(rule.conditions)) or "none"),
 )
+# What every declared rule has alike: of interest only where a box has something else.
+_NEVER_DECLARED = frozenset({"direction", "service", "package", "interface_types", "edge", "conditions"})
