@@ -136,3 +136,83 @@ def test_what_the_service_refuses_is_told_with_its_code(box: EngineBox, xml: str
         box.call("Register-BoxTask", TaskPath=TASK, Xml=xml)
     assert fault.value.error["hresult"].lower() == hresult
     assert read(box)["Exists"] is False
+
+
+def test_a_task_tells_of_its_folders_and_empty_ones_are_removed(box: EngineBox) -> None:
+    path = "\\FolderContract\\Deep\\Job"
+    box.call(
+        "Register-BoxTask", TaskPath=path, Xml=XML.replace("<Settings>", "<Settings><Hidden>true</Hidden>")
+    )
+    box.call("Register-BoxTask", TaskPath="\\FolderContract\\Other", Xml=XML)
+    assert read(box, path)["Folders"] == [
+        {"Path": "\\FolderContract\\Deep", "Tasks": ["Job"], "Folders": []},
+        {"Path": "\\FolderContract", "Tasks": ["Other"], "Folders": ["Deep"]},
+    ]
+    folders = ["\\FolderContract\\Deep", "\\FolderContract", "\\FolderContract\\None"]
+    assert box.call("Remove-BoxTaskFolder", Path=folders) == {"Removed": []}
+    box.call("Unregister-BoxTask", TaskPath=path)
+    assert box.call("Remove-BoxTaskFolder", Path=folders) == {"Removed": ["\\FolderContract\\Deep"]}
+    box.call("Unregister-BoxTask", TaskPath="\\FolderContract\\Other")
+    assert box.call("Remove-BoxTaskFolder", Path=["\\foldercontract"]) == {"Removed": ["\\foldercontract"]}
+    assert read(box, path)["Folders"] == []
+
+
+def test_folders_of_windows_are_refused(box: EngineBox) -> None:
+    with pytest.raises(BoxFault) as fault:
+        box.call("Remove-BoxTaskFolder", Path=["\\Microsoft\\Windows\\Defrag"])
+    assert fault.value.type == "Refused"
+
+
+def test_the_log_tells_of_a_task_when_it_is_on(task: EngineBox) -> None:
+    log = task.box.windows.scheduler.log
+    nothing = {"LogEnabled": False, "Tasks": [{"TaskPath": TASK, "Events": [], "Error": None}]}
+    log.enable(False)
+    assert task.call("Get-BoxTaskEvent", TaskPath=[TASK], Id=[100]) == nothing
+    log.enable()
+    try:
+        task.call("Start-BoxTask", TaskPath=TASK)
+        task.call("Start-BoxTask", TaskPath=TASK)
+        task.call("Stop-BoxTask", TaskPath=TASK)
+        answer = task.call("Get-BoxTaskEvent", TaskPath=[TASK.upper(), "\\No'Such"], Id=[110, 322, 330])
+        assert answer["LogEnabled"] is True
+        (found, other) = answer["Tasks"]
+        assert [event["Id"] for event in found["Events"]] == [330, 322, 110, 110]
+        assert all(event["TimeUtc"].endswith("Z") for event in found["Events"])
+        assert f'<Data Name="TaskName">{TASK}</Data>' in found["Events"][0]["Xml"]
+        assert (other["Events"], other["Error"]) == ([], None)
+        assert len(task.call("Get-BoxTaskEvent", TaskPath=[TASK], MaxEvents=2)["Tasks"][0]["Events"]) == 2
+    finally:
+        log.enable(False)
+
+
+def test_the_rights_of_a_process_are_those_of_its_task(task: EngineBox) -> None:
+    task.call("Start-BoxTask", TaskPath=TASK)
+    (instance,) = read(task)["Instances"]  # type: ignore[misc]
+    (token, none) = task.call("Get-BoxProcessToken", ProcessId=[instance["EnginePid"], 3])
+    assert (token["UserSid"], token["Elevated"], token["Error"]) == ("S-1-5-18", True, None)
+    assert token["IntegrityLevel"] >= 0x3000
+    assert none["ProcessId"] == 3
+    assert none["Error"]
+
+
+PASSWORD = XML.replace(
+    "<UserId>S-1-5-18</UserId>", "<UserId>Administrator</UserId><LogonType>Password</LogonType>"
+)
+
+
+def test_a_task_that_stores_a_password_needs_it(box: EngineBox) -> None:
+    answer = box.call("Test-BoxTask", TaskPath="\\Secret", Xml=PASSWORD)
+    assert answer["Error"]["hresult"].lower() == "0x8007052e"
+    secret = {"TaskPath": "\\Secret", "Xml": PASSWORD, "Password": "example-only"}
+    assert box.call("Test-BoxTask", **secret) == {"Valid": True, "Error": None}
+    xml = box.call("Register-BoxTask", **secret)["Xml"]
+    assert "<LogonType>Password</LogonType>" in xml
+    assert "example-only" not in xml
+    sid = xml.partition("<UserId>")[2].partition("</UserId>")[0]
+    assert sid.startswith("S-1-5-21-")
+    again = secret | {"Xml": PASSWORD.replace("Administrator", sid)}
+    assert (
+        box.call("Register-BoxTask", **again)["Xml"].partition("<Principals>")[2]
+        == xml.partition("<Principals>")[2]
+    )
+    box.call("Unregister-BoxTask", TaskPath="\\Secret")

@@ -16,11 +16,13 @@ from simbox.windows import task_xml
 from winfleet.models.account import Accounts
 from winfleet.models.answer import ModelError
 from winfleet.models.duration import iso, seconds
-from winfleet.models.task import Exec, OtherAction, Principal, Settings, Task, result_words, task_path
+from winfleet.models.task import ComHandler, Exec, OtherAction, Principal, Settings, Task, task_path
 from winfleet.models.task_check import task_faults, task_warnings
-from winfleet.models.task_difference import merged_task, needs_restart, task_differences
+from winfleet.models.task_difference import needs_restart, task_differences
+from winfleet.models.task_merge import merged_task
 from winfleet.models.task_parse import parse_task
 from winfleet.models.task_render import render_task, required_version
+from winfleet.models.task_result import result_words
 from winfleet.models.task_trigger import (
     BootTrigger,
     ByDay,
@@ -241,7 +243,7 @@ def test_both_shapes_of_one_task_are_equal() -> None:
     declared = client.replaced(uri=None, date=None)
     assert task_differences(service, declared, ACCOUNTS) == []
     assert task_differences(client, declared, ACCOUNTS) == []
-    backwards = service.replaced(uri=None, date=None)
+    backwards = service.replaced(uri=None, date=None, schema_version=None)
     assert task_differences(client, backwards, ACCOUNTS) == []
 
 
@@ -345,9 +347,9 @@ def test_a_group_that_replaces_a_user_is_named() -> None:
 
 
 def test_actions_that_are_not_modelled_survive() -> None:
-    action = OtherAction("ComHandler", "<ClassId>{1}</ClassId><Data>x</Data>")
-    task = Task("x", actions=(action,), principal=Principal(user=ME))
-    assert parse_task("x", render_task(task)).actions == (action,)
+    actions = (OtherAction("Dance", "<Step>x</Step>"), ComHandler("{1}", "<a>x</a>"), ComHandler("{1}", "x"))
+    task = Task("x", actions=actions, principal=Principal(user=ME))
+    assert parse_task("x", render_task(task)).actions == actions
 
 
 def test_the_schema_version_is_what_the_fields_need() -> None:
@@ -427,7 +429,7 @@ def test_a_sound_service_is_accepted() -> None:
         (changed(triggers=(LogonTrigger(user="me", id="a b"),)), "no XML name"),
         (
             changed(triggers=(LogonTrigger(user="me", id="a"), BootTrigger(id="a"))),
-            "two triggers have the id",
+            "two triggers or actions have the id",
         ),
         (with_settings(execution_time_limit=None), "execution_time_limit=0"),
         (with_settings(execution_time_limit="PT72H"), "execution_time_limit=0"),
@@ -467,5 +469,6 @@ def test_warnings() -> None:
     s4u = changed(principal=Principal(user="me", logon_type="S4U"), triggers=(BootTrigger(),))
     assert task_faults(s4u) == []
     assert "S4U logon can fail" in task_warnings(s4u)[0]
-    assert task_warnings(changed(triggers=(BootTrigger(delay=30),), principal=s4u.principal)) == []
+    watched = (BootTrigger(delay=30), SERVICE.triggers[1])  # type: ignore[index]
+    assert task_warnings(changed(triggers=watched, principal=s4u.principal)) == []
     assert "priority" in task_warnings(with_settings(priority=None))[0]

@@ -21,7 +21,12 @@ USER = "Administrator"
 @pytest.fixture
 def fleet(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> Fleet:
     caplog.set_level(logging.INFO, logger="pyinfra")
-    return Fleet(tmp_path, "gpu01")
+    fleet = Fleet(tmp_path, "gpu01")
+    for name in ("serve_task.bat", "other.bat"):
+        file = box(fleet).sim.filesystem.host(f"C:\\ninfer\\{name}")
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("rem\r\n")
+    return fleet
 
 
 def box(fleet: Fleet) -> WindowsBox:
@@ -189,10 +194,13 @@ def test_an_unknown_account_is_refused_before_any_write(
 def test_the_scheduler_of_the_box_is_asked_while_planning(
     fleet: Fleet, caplog: pytest.LogCaptureFixture
 ) -> None:
-    box(fleet).sim.store.set("system", "elevated", value=False)
-    assert fleet.plan(scheduled_task.present, tasks=[serve_task()]).failed == {"gpu01"}
-    assert "0x80070005" in caplog.text
-    assert "need an administrator" in caplog.text
+    group = Principal(group="Users")
+    fine = Task("Groups", actions=(Exec(r"C:\ninfer\serve_task.bat"),), principal=group)
+    assert fleet.plan(scheduled_task.present, tasks=[fine]).changed == {"gpu01"}
+    odd = fine.replaced(schema_version="1.9")
+    assert fleet.plan(scheduled_task.present, tasks=[odd]).failed == {"gpu01"}
+    assert "the box's Task Scheduler refuses \\Groups" in caplog.text
+    assert "0x80041318" in caplog.text
 
 
 def test_a_write_that_windows_does_not_keep_is_a_failure(

@@ -171,13 +171,40 @@ class WindowsBox:
                 }
         return states
 
-    def Test_BoxTask(self, TaskPath: str, Xml: str) -> Any:
-        return self.sim.windows.scheduler.validate(TaskPath, Xml)
+    def Get_BoxSession(self) -> dict[str, Any]:
+        system = self.sim.store.get("system")
+        sid = self.sim.windows.account.sid_of(system["user"])
+        return {"UserName": system["user"], "UserSid": sid, "Elevated": system["elevated"]}
 
-    def Register_BoxTask(self, TaskPath: str, Xml: str) -> Any:
+    def Test_BoxTask(self, TaskPath: str, Xml: str, Password: str | None = None) -> Any:
+        return self.sim.windows.scheduler.validate(TaskPath, Xml, Password)
+
+    def Register_BoxTask(self, TaskPath: str, Xml: str, Password: str | None = None) -> Any:
         if self.forget_writes:
             return {"Xml": Xml}
-        return self.sim.windows.scheduler.register(TaskPath, Xml)
+        return self.sim.windows.scheduler.register(TaskPath, Xml, Password)
+
+    def Remove_BoxTaskFolder(self, Path: list[str]) -> dict[str, Any]:
+        for path in Path:
+            self.sim.windows.scheduler.delete_folder(path)
+        return {"Removed": Path}
+
+    def Get_BoxTaskEvent(self, TaskPath: list[str], Id: list[int], MaxEvents: int) -> dict[str, Any]:
+        scheduler = self.sim.windows.scheduler
+        tasks = [
+            {"TaskPath": path, "Events": scheduler.events(path, Id, MaxEvents), "Error": None}
+            for path in TaskPath
+        ]
+        return {"LogEnabled": scheduler.log_enabled(), "Tasks": tasks}
+
+    def Get_BoxProcess(self, Name: list[str] | None = None, ProcessId: list[int] | None = None) -> Any:
+        return self.sim.windows.process.list(Name, ProcessId)
+
+    def Get_BoxProcessToken(self, ProcessId: list[int]) -> Any:
+        return self.sim.windows.process.tokens(ProcessId)
+
+    def Stop_BoxProcess(self, ProcessId: int, CreationTimeUtc: str) -> Any:
+        return self.sim.windows.process.stop(ProcessId, CreationTimeUtc)
 
     def Unregister_BoxTask(self, TaskPath: str) -> Any:
         return self.sim.windows.scheduler.delete(TaskPath)

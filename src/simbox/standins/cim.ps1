@@ -1,4 +1,4 @@
-# Get-CimInstance for the classes that facts use; Wine has no CIM engine.
+# Get-CimInstance and Invoke-CimMethod for the classes that facts use; Wine has no CIM engine.
 
 function Get-CimInstance {
     [CmdletBinding()]
@@ -65,4 +65,20 @@ function Get-ProcessRow {
             WorkingSetSize = [uint64] $process.WorkingSet64
         }
     }
+}
+
+function Invoke-CimMethod {
+    # GetOwnerSid of a Win32_Process: Wine gives all processes one owner, the simulator knows whose task they are.
+    [CmdletBinding()]
+    param([Parameter(Mandatory)] [object] $InputObject, [Parameter(Mandatory)] [string] $MethodName)
+    if ($MethodName -ne 'GetOwnerSid') {
+        throw [NotSupportedException]::new("the stand-in of Invoke-CimMethod has no method $MethodName")
+    }
+    $ids = [Collections.Generic.List[int]]::new()
+    $process = Get-Process -Id ([int] $InputObject.ProcessId)
+    while ($null -ne $process -and -not $ids.Contains($process.Id)) {
+        $ids.Add($process.Id)
+        $process = $process.Parent
+    }
+    [pscustomobject] @{ Sid = [string] (Invoke-Simulator process.owner @{ pids = $ids.ToArray() }); ReturnValue = [uint32] 0 }
 }

@@ -62,7 +62,7 @@ function New-TaskFolder {
         param([string] $path, [string] $xml, [int] $flags, $user, $password, [int] $logonType, $sddl)
         $full = Join-TaskPath -Folder $this.Path -Name $path
         if ($flags -band 1) {
-            $verdict = Invoke-Simulator scheduler.validate @{ path = $full; xml = $xml }
+            $verdict = Invoke-Simulator scheduler.validate @{ path = $full; xml = $xml; password = $password }
             if (-not $verdict.Valid) {
                 throw (New-WindowsException -Fault @{
                     type = 'System.Runtime.InteropServices.COMException'
@@ -71,12 +71,24 @@ function New-TaskFolder {
             }
             return $null
         }
-        [void] (Invoke-Simulator scheduler.register @{ path = $full; xml = $xml })
+        [void] (Invoke-Simulator scheduler.register @{ path = $full; xml = $xml; password = $password })
         New-RegisteredTask -Path $full
     }
     Add-Method $folder DeleteTask {
         param([string] $path, [int] $flags)
         [void] (Invoke-Simulator scheduler.delete @{ path = (Join-TaskPath -Folder $this.Path -Name $path) })
+    }
+    Add-Method $folder DeleteFolder {
+        param([string] $path, [int] $flags)
+        [void] (Invoke-Simulator scheduler.delete_folder @{ path = (Join-TaskPath -Folder $this.Path -Name $path) })
+    }
+    Add-Method $folder GetTasks {
+        param([int] $flags)
+        foreach ($one in @(Invoke-Simulator scheduler.tasks @{ folder = $this.Path })) { New-RegisteredTask -Path $one }
+    }
+    Add-Method $folder GetFolders {
+        param([int] $flags)
+        foreach ($one in @(Invoke-Simulator scheduler.inside @{ folder = $this.Path })) { New-TaskFolder -Path $one }
     }
     Add-Method $folder CreateFolder {
         param([string] $path, $sddl)
@@ -108,6 +120,7 @@ function New-RegisteredTask {
         State = { [Array]::IndexOf([string[]] @('Unknown', 'Disabled', 'Queued', 'Ready', 'Running'), [string] (Get-TaskField $this.Path State)) }
         LastRunTime = { ConvertTo-ComTime (Get-TaskField $this.Path LastRunTimeUtc) }
         NextRunTime = { ConvertTo-ComTime (Get-TaskField $this.Path NextRunTimeUtc) }
+        NumberOfMissedRuns = { [int] (Get-TaskField $this.Path MissedRuns) }
         LastTaskResult = { [int] (Get-TaskField $this.Path LastTaskResult) }
     }
     foreach ($name in $properties.Keys) {

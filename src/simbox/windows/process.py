@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import ntpath
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -56,7 +56,7 @@ class ProcessEntry:
 class Processes:
     """The process table of one box; not persisted, processes do not outlive the simulator."""
 
-    REMOTE = frozenset({"list", "stop"})
+    REMOTE = frozenset({"list", "stop", "owner"})
 
     def __init__(self, box: Box) -> None:
         self._box = box
@@ -150,6 +150,50 @@ class Processes:
         entry.kill(exit_code)
         entry.gone.wait(_HOW_LONG_A_KILL_MAY_TAKE_S)
         return {"Stopped": entry.gone.is_set(), "ExitCode": entry.exit_code}
+
+    def tokens(self, pids: Iterable[int]) -> Sequence[dict[str, Any]]:
+        """As whom and how the processes run, as Get-BoxProcessToken gives it."""
+        answers = []
+        for pid in pids:
+            entry = self.find(pid)
+            fault = None
+            if entry is None:
+                fault = f"there is no process {pid}"
+            elif entry.kill is _protected:
+                fault = "Access is denied"
+            sid, elevated = self._rights(self._chain(pid)) if fault is None else (None, None)
+            system = sid == "S-1-5-18"
+            answers.append(
+                {
+                    "ProcessId": pid,
+                    "UserSid": sid,
+                    "Elevated": elevated,
+                    "IntegrityLevel": None if fault else 0x4000 if system else 0x3000 if elevated else 0x2000,
+                    "Error": fault,
+                }
+            )
+        return answers
+
+    def owner(self, pids: Iterable[int]) -> str:
+        """The SID of a process, given its id and those of its ancestors."""
+        return self._rights([*pids])[0]
+
+    def _chain(self, pid: int) -> Sequence[int]:
+        found = []
+        entry = self.find(pid)
+        while entry is not None and entry.pid not in found:
+            found.append(entry.pid)
+            entry = self.find(entry.parent_pid)
+        return found
+
+    def _rights(self, chain: Sequence[int]) -> tuple[str, bool]:
+        """Those of the task that started one of the chain, else of the remote session."""
+        windows = self._box.windows
+        of_task = windows.scheduler.rights_of([*chain])
+        if of_task is not None:
+            return of_task
+        user = str(self._box.store.get("system", "user"))
+        return windows.account.sid_of(user), bool(self._box.store.get("system", "elevated"))
 
     def kill_tree(self, pid: int, exit_code: int = 1) -> None:
         """Kill a process and its descendants, the root first so that it starts no new ones."""

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 _SERVICES = ("S-1-5-18", "S-1-5-19", "S-1-5-20")
 _PRINCIPAL = "Principals/Principal/"
+_STORES_PASSWORD = ("Password", "InteractiveTokenOrPassword")
 
 
 def triggers(task: Node) -> list[Node]:
@@ -21,7 +22,7 @@ def triggers(task: Node) -> list[Node]:
     return (task.child("Triggers") or Node("Triggers")).children
 
 
-def prepare(box: Box, path: str, xml: str) -> Node:
+def prepare(box: Box, path: str, xml: str, password: str | None = None) -> Node:
     """The stored shape of XML that the service takes for that path. Raises WindowsError with its HRESULT."""
     if not re.fullmatch(r'(\\[^\\/:*?"<>|]+)+', path):
         raise com_error(
@@ -31,6 +32,10 @@ def prepare(box: Box, path: str, xml: str) -> Node:
     task_xml.validate(root)
     task = task_xml.stored(root, box.windows.account.sid_of)
     _check_rights(box, task)
+    if task.value(_PRINCIPAL + "LogonType") in _STORES_PASSWORD and not password:
+        raise com_error(
+            0x8007052E, "The user name or password is incorrect. (Exception from HRESULT: 0x8007052E)"
+        )
     return task
 
 
@@ -71,3 +76,18 @@ def session_of(box: Box, task: Node) -> int | None:
     if not console_user:
         return None
     return 1 if task.value(_PRINCIPAL + "GroupId") or accounts.sid_of(console_user) == user else None
+
+
+def rights(box: Box, task: Node) -> tuple[str, bool]:
+    """SID and elevation of the process of a task.
+
+    RunLevel does not count for Windows' own accounts and for the built-in administrator. Whether it gives an
+    elevated token to others is disputed (trycua/cua#1638): `system.highest_is_elevated` says how this box is.
+    """
+    accounts = box.windows.account
+    sid = task.value(_PRINCIPAL + "UserId") or accounts.sid_of(str(box.store.get("system", "user")))
+    if sid in _SERVICES:
+        return sid, sid == "S-1-5-18"
+    highest = task.value(_PRINCIPAL + "RunLevel") == "HighestAvailable"
+    kept = bool(box.store.get("system", "highest_is_elevated", default=True))
+    return sid, sid.endswith("-500") or (highest and kept)

@@ -46,7 +46,7 @@ class Instance:
         self.process: StartedProcess | None = None
         self.launched = threading.Event()
         self._box = box
-        self._task = task
+        self.task = task
         self._session_id = session_id
         self._starter = starter
         self._finished = finished
@@ -71,7 +71,7 @@ class Instance:
                 process.kill_root()
 
     def _run(self) -> None:
-        actions = self._task.child("Actions") or Node("Actions")
+        actions = self.task.child("Actions") or Node("Actions")
         try:
             for action in actions.children:
                 with self._lock:
@@ -100,7 +100,7 @@ class Instance:
             self._expand(action.value("Command")).strip('"'),
             self._expand(action.value("Arguments")),
             folder,
-            priority_class=priority_class(int(self._task.value("Settings/Priority", "7"))),
+            priority_class=priority_class(int(self.task.value("Settings/Priority", "7"))),
             session_id=self._session_id,
         )
 

@@ -1,13 +1,18 @@
-"""Scheduled tasks."""
+"""Scheduled tasks, their log, and the rights of what they run."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from pyinfra.api.hiddenvalue import HiddenValue
+
 from winfleet.calls import Call
 from winfleet.facts import BoxFact
 from winfleet.models.answer import BoxFault, items, mapping
-from winfleet.models.task import TaskState, task_path
+from winfleet.models.process_token import ProcessToken, SessionRights
+from winfleet.models.task import task_path
+from winfleet.models.task_event import TROUBLE, TaskHistory
+from winfleet.models.task_state import TaskState
 
 
 class Tasks(BoxFact[dict[str, TaskState]]):
@@ -31,9 +36,9 @@ class Validation(BoxFact[BoxFault | None]):
     """What the box's scheduler says of a task XML without registering it; None: it accepts it."""
 
     @staticmethod
-    def call(path: str, xml: str) -> Call:
+    def call(path: str, xml: str, password: HiddenValue | None = None) -> Call:
         """The box command of this fact."""
-        return Call("Test-BoxTask", TaskPath=task_path(path), Xml=xml)
+        return Call("Test-BoxTask", TaskPath=task_path(path), Xml=xml, Password=password)
 
     command = call
 
@@ -44,3 +49,44 @@ class Validation(BoxFact[BoxFault | None]):
         if data.get("Valid"):
             return None
         return BoxFault.parse(data.get("Error") or "the task was refused without a reason")
+
+
+class TaskEvents(BoxFact[TaskHistory]):
+    """What the scheduler's own log tells of tasks: by default what went wrong, the newest events first."""
+
+    @staticmethod
+    def call(paths: list[str], ids: list[int] | None = None, most: int = 50) -> Call:
+        """The box command of this fact. most: of the events of each task."""
+        return Call(
+            "Get-BoxTaskEvent",
+            TaskPath=[task_path(path) for path in paths],
+            Id=sorted(ids if ids is not None else TROUBLE),
+            MaxEvents=most,
+        )
+
+    command = call
+    parse = staticmethod(TaskHistory.parse)
+
+
+class ProcessTokens(BoxFact[list[ProcessToken]]):
+    """As whom and with which rights processes run."""
+
+    @staticmethod
+    def call(process_ids: list[int]) -> Call:
+        """The box command of this fact."""
+        return Call("Get-BoxProcessToken", ProcessId=process_ids)
+
+    command = call
+    parse = staticmethod(ProcessToken.parse_all)
+
+
+class Rights(BoxFact[SessionRights]):
+    """Whose session this is, and whether it is elevated."""
+
+    @staticmethod
+    def call() -> Call:
+        """The box command of this fact."""
+        return Call("Get-BoxSession")
+
+    command = call
+    parse = staticmethod(SessionRights.parse)

@@ -3,197 +3,139 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ElementTree
-from typing import Any
+from collections.abc import Iterator
 
-from winfleet.models.duration import iso, seconds
-from winfleet.models.task import Exec, Principal, Settings, Task
+from winfleet.models.task import Principal, Settings, Task
+from winfleet.models.task_action import TEXTS, Action, ComHandler, Exec, OtherAction, SendEmail, action_kind
 from winfleet.models.task_schema import (
     DEFAULT_PRINCIPAL_ID,
+    LATER_EVENT_FIELDS,
+    LATER_EVENT_VERSION,
     NAMESPACE,
     NEEDS_VERSION,
     REGISTRATION,
     SERVICE_SIDS,
     SETTINGS,
+    TRIGGERS_NEED_VERSION,
 )
-from winfleet.models.task_trigger import (
-    BootTrigger,
-    ByDay,
-    ByMonth,
-    ByWeek,
-    CalendarTrigger,
-    EventTrigger,
-    LogonTrigger,
-    OtherTrigger,
-    RegistrationTrigger,
-    Schedule,
-    SessionStateChangeTrigger,
-    TimeTrigger,
-    Trigger,
-)
+from winfleet.models.task_trigger import EventTrigger
+from winfleet.models.task_trigger_render import trigger_element, write_trigger
+from winfleet.models.task_xml_write import add, add_content, add_duration, add_raw
+
+
+def version_number(version: str) -> tuple[int, ...]:
+    """A schema version for comparing: "1.10" is above "1.9"."""
+    return tuple(int(part) for part in version.split(".") if part.isdigit())
 
 
 def required_version(task: Task) -> str:
     """The lowest schema version that knows what this task says; a higher one that was observed is kept."""
-    versions = [task.schema_version or "1.2", "1.2"]
+    return max(_versions(task), key=version_number)
+
+
+def _versions(task: Task) -> Iterator[str]:
+    yield "1.2"
+    if task.schema_version:
+        yield task.schema_version
     defaults = {name: default for name, _, _, default in SETTINGS}
     for name, version in NEEDS_VERSION.items():
         if getattr(task.settings, name) not in (None, defaults[name]):
-            versions.append(version)
+            yield version
     if task.principal.process_token_sid_type or task.principal.required_privileges:
-        versions.append("1.3")
-    return max(versions, key=lambda one: tuple(int(part) for part in one.split(".")))
+        yield "1.3"
+    for trigger in task.triggers or ():
+        yield TRIGGERS_NEED_VERSION.get(trigger_element(trigger), "1.2")
+        if isinstance(trigger, EventTrigger) and any(
+            getattr(trigger, name) not in (None, default) for name, default in LATER_EVENT_FIELDS.items()
+        ):
+            yield LATER_EVENT_VERSION
 
 
 def render_task(task: Task) -> str:
     """Task XML without a declaration: as a string it has no encoding that could contradict it (W20)."""
     root = ElementTree.Element("Task", {"version": required_version(task), "xmlns": NAMESPACE})
+    foreign = dict(task.foreign)
     registration = ElementTree.SubElement(root, "RegistrationInfo")
     for name, tag in REGISTRATION:
-        _add(registration, tag, getattr(task, name))
+        add(registration, tag, getattr(task, name))
+    add_raw(registration, foreign.get("RegistrationInfo", ""))
     triggers = ElementTree.SubElement(root, "Triggers")
     for trigger in task.triggers or ():
-        _write_trigger(triggers, trigger)
+        write_trigger(triggers, trigger)
     context = task.principal.id or DEFAULT_PRINCIPAL_ID
-    _write_principal(ElementTree.SubElement(root, "Principals"), task.principal, context)
-    _write_settings(ElementTree.SubElement(root, "Settings"), task.settings)
-    _add(root, "Data", task.data)
+    principals = ElementTree.SubElement(root, "Principals")
+    _write_principal(principals, task.principal, context, foreign.get("Principals/Principal", ""))
+    _write_settings(ElementTree.SubElement(root, "Settings"), task.settings, foreign)
+    if task.data is None and "Data" in foreign:
+        add_raw(ElementTree.SubElement(root, "Data"), foreign["Data"])
+    add(root, "Data", task.data)
     actions = ElementTree.SubElement(root, "Actions", {"Context": context})
     for action in task.actions or ():
-        attributes = {"id": action.id} if action.id else {}
-        if isinstance(action, Exec):
-            node = ElementTree.SubElement(actions, "Exec", attributes)
-            _add(node, "Command", action.command)
-            _add(node, "Arguments", action.arguments)
-            _add(node, "WorkingDirectory", action.working_directory)
-        else:
-            node = ElementTree.SubElement(actions, action.name, attributes)
-            _add_raw(node, action.xml)
+        _write_action(actions, action)
+    add_raw(root, foreign.get("", ""))
     ElementTree.indent(root)
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def _add(parent: ElementTree.Element, tag: str, value: Any) -> None:
-    if value is None:
+def _write_action(parent: ElementTree.Element, action: Action) -> None:
+    node = ElementTree.SubElement(parent, action_kind(action), {"id": action.id} if action.id else {})
+    if isinstance(action, OtherAction):
+        add_raw(node, action.xml)
         return
-    shown = ("true" if value else "false") if isinstance(value, bool) else str(value)
-    ElementTree.SubElement(parent, tag).text = shown.strip()
+    for name, tag in TEXTS[type(action)]:
+        add(node, tag, getattr(action, name))
+    if isinstance(action, Exec):
+        add_raw(node, action.foreign)
+    if isinstance(action, ComHandler):
+        add_content(node, "Data", action.data)
+    if isinstance(action, SendEmail):
+        _write_mail(node, action)
 
 
-def _add_duration(parent: ElementTree.Element, tag: str, value: Any) -> None:
-    if value is not None:
-        _add(parent, tag, iso(seconds(value)))
+def _write_mail(node: ElementTree.Element, action: SendEmail) -> None:
+    if action.header_fields:
+        fields = ElementTree.SubElement(node, "HeaderFields")
+        for name, value in action.header_fields:
+            field = ElementTree.SubElement(fields, "HeaderField")
+            add(field, "Name", name)
+            add(field, "Value", value)
+    if action.attachments:
+        files = ElementTree.SubElement(node, "Attachments")
+        for path in action.attachments:
+            add(files, "File", path)
 
 
-def _add_raw(parent: ElementTree.Element, xml: str) -> None:
-    parent.extend(ElementTree.fromstring(f"<raw>{xml}</raw>"))
-
-
-def _write_principal(parent: ElementTree.Element, principal: Principal, context: str) -> None:
+def _write_principal(parent: ElementTree.Element, principal: Principal, context: str, foreign: str) -> None:
     node = ElementTree.SubElement(parent, "Principal", {"id": context})
-    _add(node, "UserId", principal.user)
-    _add(node, "GroupId", principal.group)
+    add(node, "UserId", principal.user)
+    add(node, "GroupId", principal.group)
     if (principal.user or "").upper() not in SERVICE_SIDS and principal.group is None:
-        _add(node, "LogonType", principal.logon_type)
-    _add(node, "DisplayName", principal.display_name)
-    _add(node, "RunLevel", principal.run_level)
-    _add(node, "ProcessTokenSidType", principal.process_token_sid_type)
+        add(node, "LogonType", principal.logon_type)
+    add(node, "DisplayName", principal.display_name)
+    add(node, "RunLevel", principal.run_level)
+    add(node, "ProcessTokenSidType", principal.process_token_sid_type)
     if principal.required_privileges:
         privileges = ElementTree.SubElement(node, "RequiredPrivileges")
         for name in sorted(principal.required_privileges):
-            _add(privileges, "Privilege", name)
+            add(privileges, "Privilege", name)
+    add_raw(node, foreign)
 
 
-def _write_settings(parent: ElementTree.Element, settings: Settings) -> None:
+def _write_settings(parent: ElementTree.Element, settings: Settings, foreign: dict[str, str]) -> None:
     for name, place, kind, default in SETTINGS:
         value = getattr(settings, name)
         if value is None or (name in NEEDS_VERSION and value == default):
             continue
         outer, _, inner = place.rpartition("/")
-        node = parent
-        if outer:
-            found = parent.find(outer)
-            node = found if found is not None else ElementTree.SubElement(parent, outer)
-        (_add_duration if kind == "duration" else _add)(node, inner, value)
+        node = _container(parent, outer) if outer else parent
+        (add_duration if kind == "duration" else add)(node, inner, value)
+    for place, xml in foreign.items():
+        if place.startswith("Settings"):
+            add_raw(_container(parent, place.removeprefix("Settings").lstrip("/")), xml)
 
 
-def _write_trigger(parent: ElementTree.Element, trigger: Trigger) -> None:
-    tag = trigger.name if isinstance(trigger, OtherTrigger) else trigger.kind
-    node = ElementTree.SubElement(parent, tag, {"id": trigger.id} if trigger.id else {})
-    # The base elements are a sequence in this order, before those of each kind (MS-TSCH 2.5.3.1).
-    _add(node, "Enabled", trigger.enabled)
-    _add(node, "StartBoundary", trigger.start_boundary)
-    _add(node, "EndBoundary", trigger.end_boundary)
-    if trigger.repetition is not None:
-        repetition = ElementTree.SubElement(node, "Repetition")
-        _add_duration(repetition, "Interval", trigger.repetition.interval)
-        _add_duration(repetition, "Duration", trigger.repetition.duration)
-        _add(repetition, "StopAtDurationEnd", trigger.repetition.stop_at_duration_end)
-    _add_duration(node, "ExecutionTimeLimit", trigger.execution_time_limit)
-    if isinstance(trigger, TimeTrigger | CalendarTrigger):
-        _add_duration(node, "RandomDelay", trigger.random_delay)
-    if isinstance(trigger, CalendarTrigger):
-        _write_schedule(node, trigger.schedule)
-    if isinstance(trigger, LogonTrigger | SessionStateChangeTrigger):
-        _add(node, "UserId", trigger.user)
-    if isinstance(trigger, EventTrigger):
-        _add(node, "Subscription", trigger.subscription)
-    if isinstance(
-        trigger, LogonTrigger | BootTrigger | EventTrigger | RegistrationTrigger | SessionStateChangeTrigger
-    ):
-        _add_duration(node, "Delay", trigger.delay)
-    if isinstance(trigger, SessionStateChangeTrigger):
-        _add(node, "StateChange", trigger.state_change)
-    if isinstance(trigger, EventTrigger):
-        _write_event(node, trigger)
-    if isinstance(trigger, OtherTrigger):
-        _add_raw(node, trigger.xml)
-
-
-def _write_event(node: ElementTree.Element, trigger: EventTrigger) -> None:
-    _add_duration(node, "PeriodOfOccurrence", trigger.period_of_occurrence)
-    if trigger.number_of_occurrences != 1:
-        _add(node, "NumberOfOccurrences", trigger.number_of_occurrences)
-    _add(node, "MatchingElement", trigger.matching_element)
-    if trigger.value_queries:
-        queries = ElementTree.SubElement(node, "ValueQueries")
-        for name, query in sorted(trigger.value_queries.items()):
-            ElementTree.SubElement(queries, "Value", {"name": name}).text = query
-
-
-_DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
-_MONTHS = (
-    "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-    "November", "December",
-)  # fmt: skip
-
-
-def _write_names(
-    parent: ElementTree.Element, tag: str, names: frozenset[str], order: tuple[str, ...]
-) -> None:
-    node = ElementTree.SubElement(parent, tag)
-    for name in order:
-        if name in names:
-            ElementTree.SubElement(node, name)
-
-
-def _write_schedule(node: ElementTree.Element, schedule: Schedule) -> None:
-    if isinstance(schedule, ByDay):
-        _add(ElementTree.SubElement(node, "ScheduleByDay"), "DaysInterval", schedule.days_interval)
-    elif isinstance(schedule, ByWeek):
-        week = ElementTree.SubElement(node, "ScheduleByWeek")
-        _add(week, "WeeksInterval", schedule.weeks_interval)
-        _write_names(week, "DaysOfWeek", schedule.days_of_week, _DAYS)
-    elif isinstance(schedule, ByMonth):
-        month = ElementTree.SubElement(node, "ScheduleByMonth")
-        days = ElementTree.SubElement(month, "DaysOfMonth")
-        for day in sorted(schedule.days_of_month, key=lambda one: int(one) if one.isdigit() else 99):
-            _add(days, "Day", day)
-        _write_names(month, "Months", schedule.months or frozenset(_MONTHS), _MONTHS)
-    else:
-        weekday = ElementTree.SubElement(node, "ScheduleByMonthDayOfWeek")
-        if schedule.weeks:
-            weeks = ElementTree.SubElement(weekday, "Weeks")
-            for week_number in sorted(schedule.weeks):
-                _add(weeks, "Week", week_number)
-        _write_names(weekday, "DaysOfWeek", schedule.days_of_week, _DAYS)
-        _write_names(weekday, "Months", schedule.months or frozenset(_MONTHS), _MONTHS)
+def _container(parent: ElementTree.Element, tag: str) -> ElementTree.Element:
+    if not tag:
+        return parent
+    found = parent.find(tag)
+    return found if found is not None else ElementTree.SubElement(parent, tag)

@@ -17,6 +17,7 @@ SETTINGS: tuple[tuple[str, str, str, Any], ...] = (
     ("allow_hard_terminate", "AllowHardTerminate", "bool", True),
     ("start_when_available", "StartWhenAvailable", "bool", False),
     ("run_only_if_network_available", "RunOnlyIfNetworkAvailable", "bool", False),
+    ("network_profile_name", "NetworkProfileName", "text", None),
     ("network_name", "NetworkSettings/Name", "text", None),
     ("network_id", "NetworkSettings/Id", "text", None),
     ("idle_duration", "IdleSettings/Duration", "duration", 600),
@@ -49,6 +50,10 @@ NEEDS_VERSION = {
     "maintenance_exclusive": "1.4",
     "volatile": "1.4",
 }
+# Triggers and their fields that came with a later schema.
+TRIGGERS_NEED_VERSION = {"WnfStateChangeTrigger": "1.4"}
+LATER_EVENT_FIELDS = {"period_of_occurrence": None, "number_of_occurrences": 1, "matching_element": None}
+LATER_EVENT_VERSION = "1.4"
 REGISTRATION = (
     ("uri", "URI"),
     ("security_descriptor", "SecurityDescriptor"),
@@ -59,3 +64,68 @@ REGISTRATION = (
     ("description", "Description"),
     ("documentation", "Documentation"),
 )
+# Everything below Settings that has fields, and the element of each.
+SETTINGS_CONTAINERS = frozenset(place.partition("/")[0] for _, place, _, _ in SETTINGS if "/" in place)
+KNOWN_PLACES: dict[str, frozenset[str]] = {
+    "": frozenset({"RegistrationInfo", "Triggers", "Principals", "Settings", "Data", "Actions"}),
+    "RegistrationInfo": frozenset(tag for _, tag in REGISTRATION),
+    "Principals/Principal": frozenset(
+        {
+            "UserId",
+            "LogonType",
+            "GroupId",
+            "DisplayName",
+            "RunLevel",
+            "ProcessTokenSidType",
+            "RequiredPrivileges",
+        }
+    ),
+    "Settings": frozenset(place.partition("/")[0] for _, place, _, _ in SETTINGS),
+    **{
+        f"Settings/{container}": frozenset(
+            place.partition("/")[2] for _, place, _, _ in SETTINGS if place.startswith(f"{container}/")
+        )
+        for container in sorted(SETTINGS_CONTAINERS)
+    },
+}
+DAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
+SESSION_CHANGES = (
+    "ConsoleConnect",
+    "ConsoleDisconnect",
+    "RemoteConnect",
+    "RemoteDisconnect",
+    "SessionLock",
+    "SessionUnlock",
+)
+# MS-TSCH 2.5.6, privilegeType.
+PRIVILEGES = frozenset(
+    {
+        "SeCreateTokenPrivilege", "SeAssignPrimaryTokenPrivilege", "SeLockMemoryPrivilege",
+        "SeIncreaseQuotaPrivilege", "SeUnsolicitedInputPrivilege", "SeMachineAccountPrivilege",
+        "SeTcbPrivilege", "SeSecurityPrivilege", "SeTakeOwnershipPrivilege", "SeLoadDriverPrivilege",
+        "SeSystemProfilePrivilege", "SeSystemtimePrivilege", "SeProfileSingleProcessPrivilege",
+        "SeIncreaseBasePriorityPrivilege", "SeCreatePagefilePrivilege", "SeCreatePermanentPrivilege",
+        "SeBackupPrivilege", "SeRestorePrivilege", "SeShutdownPrivilege", "SeDebugPrivilege",
+        "SeAuditPrivilege", "SeSystemEnvironmentPrivilege", "SeChangeNotifyPrivilege",
+        "SeRemoteShutdownPrivilege", "SeUndockPrivilege", "SeSyncAgentPrivilege",
+        "SeEnableDelegationPrivilege", "SeManageVolumePrivilege", "SeImpersonatePrivilege",
+        "SeCreateGlobalPrivilege", "SeTrustedCredManAccessPrivilege", "SeRelabelPrivilege",
+        "SeIncreaseWorkingSetPrivilege", "SeTimeZonePrivilege", "SeCreateSymbolicLinkPrivilege",
+    }
+)  # fmt: skip
+# pathType of the schema.
+LONGEST_PATH = 260

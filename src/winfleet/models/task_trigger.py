@@ -5,11 +5,11 @@ Durations are whole seconds; texts in ISO 8601 are accepted and turned into seco
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
-from winfleet.models.answer import Model
+from winfleet.models.answer import Model, ModelError
 from winfleet.models.duration import seconds
 
 Duration: TypeAlias = int | str
@@ -46,7 +46,8 @@ class TriggerBase(Timed):
     """What all triggers have.
 
     Attributes: id (ours: triggers are matched by it), enabled, start_boundary and end_boundary (ISO 8601;
-    without a zone: local wall clock), execution_time_limit (of runs that this trigger starts), repetition.
+    without a zone: local wall clock), execution_time_limit (of runs that this trigger starts), repetition,
+    foreign (elements of an observed trigger that no published schema has; kept, never compared).
     """
 
     kind: ClassVar[str] = ""
@@ -56,6 +57,7 @@ class TriggerBase(Timed):
     end_boundary: str | None = None
     execution_time_limit: Duration | None = None
     repetition: Repetition | None = None
+    foreign: str = ""
     _durations: ClassVar[tuple[str, ...]] = ("execution_time_limit",)
 
 
@@ -88,6 +90,25 @@ class TimeTrigger(TriggerBase):
     _durations: ClassVar[tuple[str, ...]] = ("execution_time_limit", "random_delay")
 
 
+def _set(names: Iterable[str | int] | str, what: str) -> frozenset[str]:
+    """A set of names or numbers. Raises ModelError for a name that is there twice (W04)."""
+    found = [str(name) for name in ([names] if isinstance(names, str) else names)]
+    twice = sorted({name for name in found if found.count(name) > 1})
+    if twice:
+        raise ModelError(f"{what}: {', '.join(twice)} twice")
+    return frozenset(found)
+
+
+class _Sets(Model):
+    """Turns the fields named in `_names` into sets: their order means nothing."""
+
+    _names: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        for name in self._names:
+            object.__setattr__(self, name, _set(getattr(self, name), name))
+
+
 @dataclass(frozen=True)
 class ByDay(Model):
     """Every so many days."""
@@ -96,28 +117,31 @@ class ByDay(Model):
 
 
 @dataclass(frozen=True)
-class ByWeek(Model):
+class ByWeek(_Sets):
     """On days ("Monday", ...) of every so many weeks."""
 
-    days_of_week: frozenset[str]
+    days_of_week: Collection[str]
     weeks_interval: int = 1
+    _names: ClassVar[tuple[str, ...]] = ("days_of_week",)
 
 
 @dataclass(frozen=True)
-class ByMonth(Model):
+class ByMonth(_Sets):
     """On days ("1".."31", "Last") of months ("January", ...; all when empty)."""
 
-    days_of_month: frozenset[str]
-    months: frozenset[str] = frozenset()
+    days_of_month: Collection[str | int]
+    months: Collection[str] = frozenset()
+    _names: ClassVar[tuple[str, ...]] = ("days_of_month", "months")
 
 
 @dataclass(frozen=True)
-class ByMonthDayOfWeek(Model):
+class ByMonthDayOfWeek(_Sets):
     """On weekdays of the given weeks ("1".."4", "Last"; all when empty) of months (all when empty)."""
 
-    days_of_week: frozenset[str]
-    weeks: frozenset[str] = frozenset()
-    months: frozenset[str] = frozenset()
+    days_of_week: Collection[str]
+    weeks: Collection[str | int] = frozenset()
+    months: Collection[str] = frozenset()
+    _names: ClassVar[tuple[str, ...]] = ("days_of_week", "weeks", "months")
 
 
 Schedule: TypeAlias = ByDay | ByWeek | ByMonth | ByMonthDayOfWeek
@@ -177,9 +201,23 @@ class SessionStateChangeTrigger(TriggerBase):
 
 
 @dataclass(frozen=True, kw_only=True)
+class WnfStateChangeTrigger(TriggerBase):
+    """When a state of the Windows Notification Facility changes.
+
+    Attributes: state_name (16 hex digits), data (hex, what its content must be) at data_offset, delay.
+    """
+
+    kind: ClassVar[str] = "WnfStateChangeTrigger"
+    state_name: str = ""
+    data: str | None = None
+    data_offset: int | None = None
+    delay: Duration | None = None
+    _durations: ClassVar[tuple[str, ...]] = ("execution_time_limit", "delay")
+
+
+@dataclass(frozen=True, kw_only=True)
 class OtherTrigger(TriggerBase):
-    """A trigger that is not modelled (WnfStateChangeTrigger, ...); xml is its own elements, written back as
-    found."""
+    """A trigger that no published schema has; xml is its own elements, written back as found."""
 
     kind: ClassVar[str] = "OtherTrigger"
     name: str = ""
@@ -195,5 +233,6 @@ Trigger: TypeAlias = (
     | IdleTrigger
     | RegistrationTrigger
     | SessionStateChangeTrigger
+    | WnfStateChangeTrigger
     | OtherTrigger
 )

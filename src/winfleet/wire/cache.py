@@ -15,6 +15,8 @@ VOLATILE = frozenset(
         "Get-BoxProcess",
         "Get-BoxListener",
         "Get-BoxTask",
+        "Get-BoxTaskEvent",
+        "Get-BoxProcessToken",
         "Test-BoxTask",
         "Get-BoxFilePart",
         "Get-BoxGpu",

@@ -111,17 +111,49 @@ def get_tasks(call: Call) -> list[dict[str, Any]]:
 
 def test_task(call: Call) -> dict[str, Any]:
     """Test-BoxTask."""
-    return call.box.windows.scheduler.validate(_task_path(call), call.text("Xml"))
+    return call.box.windows.scheduler.validate(_task_path(call), call.text("Xml"), call.text("Password"))
 
 
 def register_task(call: Call) -> dict[str, Any]:
     """Register-BoxTask."""
-    return call.box.windows.scheduler.register(_task_path(call), call.text("Xml"))
+    return call.box.windows.scheduler.register(_task_path(call), call.text("Xml"), call.text("Password"))
 
 
 def unregister_task(call: Call) -> dict[str, Any]:
     """Unregister-BoxTask."""
     return call.box.windows.scheduler.delete(_task_path(call))
+
+
+def remove_task_folders(call: Call) -> dict[str, Any]:
+    """Remove-BoxTaskFolder."""
+    removed = []
+    for path in call.texts("Path"):
+        if not _TASK_PATH.fullmatch(path) or re.match(r"\\Microsoft(\\|$)", path, re.IGNORECASE):
+            raise refused(f"'{path}' is no task folder of ours; nothing more was removed")
+        try:
+            call.box.windows.scheduler.delete_folder(path)
+        except WindowsError as error:
+            if error.hresult not in (0x80070002, 0x80070091):
+                raise
+            continue
+        removed.append(path)
+    return {"Removed": removed}
+
+
+def task_events(call: Call) -> dict[str, Any]:
+    """Get-BoxTaskEvent."""
+    scheduler = call.box.windows.scheduler
+    enabled = scheduler.log_enabled()
+    tasks = []
+    for path in call.texts("TaskPath"):
+        events = scheduler.events(path, call.get("Id", []), call.get("MaxEvents", 50))
+        tasks.append({"TaskPath": path, "Events": events, "Error": None})
+    return {"LogEnabled": enabled, "Tasks": tasks}
+
+
+def process_tokens(call: Call) -> list[dict[str, Any]]:
+    """Get-BoxProcessToken."""
+    return [*call.box.windows.process.tokens(call.get("ProcessId", []))]
 
 
 def start_task(call: Call) -> dict[str, Any]:
@@ -155,6 +187,9 @@ COMMANDS: dict[str, Command] = {
     "test-boxtask": test_task,
     "register-boxtask": register_task,
     "unregister-boxtask": unregister_task,
+    "remove-boxtaskfolder": remove_task_folders,
+    "get-boxtaskevent": task_events,
+    "get-boxprocesstoken": process_tokens,
     "start-boxtask": start_task,
     "stop-boxtask": stop_task,
     "enable-boxtask": enable_task,
