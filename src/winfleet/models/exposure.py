@@ -199,11 +199,12 @@ def _row(
     unknown = (*unknown, *settings.unknown)
     if not settings.enabled and not unknown:
         return Row(endpoint, current, settings, everybody, everybody)
-    allow = [nobody, nobody]
-    block = [nobody, nobody]
-    past_block = nobody
+    # What is let in, kept out and let past a Block rule: for certain, and perhaps.
+    allow_sure, allow_may = [nobody], [nobody]
+    block_sure, block_may = [nobody], [nobody]
+    past_block = [nobody]
     if settings.allows_by_default and not settings.shields_up:
-        allow = [everybody, everybody]
+        allow_sure, allow_may = [everybody], [everybody]
     allowed, blocked, left_out = [], [], []
     for rule, doubts in candidates:
         there = at_endpoint(rule, endpoint)
@@ -220,17 +221,20 @@ def _row(
             reasons = (*reasons, f"only Windows knows what {', '.join(sorted(rule.remote.keywords))} is")
         if rule.action == "bypass":
             # It asks for a computer that proves by IPsec who it is: perhaps there is one.
-            past_block |= may
+            past_block.append(may)
             allowed.append(Share(rule, may, (*reasons, "it is for authenticated computers")))
             continue
         if rule.action in ("allow", "unknown") and not settings.shields_up:
-            allow = [allow[0] | sure, allow[1] | may]
+            allow_sure.append(sure)
+            allow_may.append(may)
             allowed.append(Share(rule, may, reasons))
         if rule.action in ("block", "unknown"):
-            block = [block[0] | sure, block[1] | may]
+            block_sure.append(sure)
+            block_may.append(may)
             blocked.append(Share(rule, may, reasons))
-    exposed = allow[0] - block[1]
-    possible = (allow[1] - block[0]) | past_block
+    allowable = NetworkSet.union(allow_may)
+    exposed = NetworkSet.union(allow_sure) - NetworkSet.union(block_may)
+    possible = NetworkSet.union([allowable - NetworkSet.union(block_sure), *past_block])
     if unknown:
         exposed, possible = nobody, everybody
     return Row(
@@ -239,8 +243,8 @@ def _row(
         settings,
         exposed,
         possible,
-        tuple(share for share in allowed if share.remote & possible),
-        tuple(share for share in blocked if share.remote & allow[1]),
+        tuple(share for share in allowed if share.remote.meets(possible)),
+        tuple(share for share in blocked if share.remote.meets(allowable)),
         tuple(left_out),
         unknown,
     )
@@ -278,4 +282,4 @@ def _forwards(firewall: Firewall, port: int) -> Iterator[str]:
 
 def shadowers(row: Row, networks: NetworkSet) -> Mapping[str, Share]:
     """The Block rules that take some of networks from the row, by name."""
-    return {share.rule.name: share for share in row.blocked_by if share.remote & networks}
+    return {share.rule.name: share for share in row.blocked_by if share.remote.meets(networks)}

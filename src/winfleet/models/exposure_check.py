@@ -81,7 +81,7 @@ def _causes(row: Row, surplus: NetworkSet) -> str:
     if not settings.enabled:
         mend = f"Set-NetFirewallProfile -Profile {name} -Enabled True"
         return f"the firewall is off there. Remedy: {_by_policy(row, 'EnableFirewall') or mend}"
-    shares = [share for share in row.allowed_by if share.remote & surplus and not share.doubts]
+    shares = [share for share in row.allowed_by if share.remote.meets(surplus) and not share.doubts]
     if settings.allows_by_default and not settings.shields_up:
         mend = f"Set-NetFirewallProfile -Profile {name} -DefaultInboundAction Block"
         mend = _by_policy(row, "DefaultInboundAction") or mend
@@ -92,8 +92,10 @@ def _causes(row: Row, surplus: NetworkSet) -> str:
 def _doubts(row: Row, surplus: NetworkSet) -> str:
     if row.unknown:
         return "; ".join(f"{reason}. Remedy: {_unknown_remedy(reason)}" for reason in row.unknown)
-    shares = [share for share in row.allowed_by if share.doubts and share.remote & surplus]
-    shares += [share for share in row.blocked_by if share.doubts and share.remote & surplus and not shares]
+    shares = [share for share in row.allowed_by if share.doubts and share.remote.meets(surplus)]
+    shares += [
+        share for share in row.blocked_by if share.doubts and share.remote.meets(surplus) and not shares
+    ]
     return "; ".join(_doubtful(share) for share in shares)
 
 
@@ -168,7 +170,7 @@ def _why_closed(row: Row, gap: NetworkSet) -> str:
         names = ", ".join(f"'{rule.name}'" for rule in row.left_out)
         by = _by_policy(row, "AllowLocalPolicyMerge")
         return f"local rules do not count there (AllowLocalPolicyMerge), so not {names}. Remedy: {by}"
-    perhaps = [share for share in row.allowed_by if share.doubts and share.remote & gap]
+    perhaps = [share for share in row.allowed_by if share.doubts and share.remote.meets(gap)]
     if perhaps:
         return "; ".join(_doubtful(share) for share in perhaps)
     return "no rule lets it in. Remedy: declare one with firewall.rules, for any profile"
