@@ -10,7 +10,7 @@ from ninfer_fleet.settings.trap import Values, refuse
 
 
 class Network(Values):
-    """The firewall rule of the server's port."""
+    """Who reaches the server: its firewall rule, and the check that nobody else does."""
 
     rule_name: str = Field(
         default="ninfer-fleet-serve", pattern=r"^[A-Za-z0-9._-]+$", description="the rule's own Name"
