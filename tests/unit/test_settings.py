@@ -133,6 +133,7 @@ def test_a_short_queue_timeout_is_a_warning() -> None:
         ("changeme-changeme-changeme", "example"),
         ("7d1e2a", "too short"),
         ("a" * 64, "too uniform"),
+        ("0f3b9c77d1e2a4-" * 20, "more than 256"),
         ("has a blank in it 0f3b9c77d1", "characters"),
         ("percent%PATH%0f3b9c77d1e2a4", "characters"),
     ],

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from pydantic import Field, field_validator
 
 from ninfer_fleet.settings.trap import Values, WindowsPath, refuse
@@ -27,9 +29,12 @@ class Layout(Values):
                 f"{root!r} has {len(root)} characters; the build below it then passes Windows' 260",
                 r"use a root such as C:\ninfer",
             )
-        if " " in root:
+        odd = "".join(sorted(set(re.sub(r"[A-Za-z0-9._:\\-]", "", root))))
+        if odd:
             raise refuse(
-                f"{root!r} holds a blank, which build tools split on", r"use a root such as C:\ninfer"
+                f"{root!r} holds {odd!r}: build tools split on blanks, and cmd.exe on signs in the path of "
+                "the .bat that the task starts",
+                r"use a root of letters, digits, dots and hyphens such as C:\ninfer",
             )
         return root
 

@@ -9,6 +9,8 @@ from pyinfra.api.hiddenvalue import HiddenValue
 from winfleet.refusal import Refused
 
 SHORTEST = 16
+# It stands on the server's command line, of which cmd.exe takes 8191 characters in all.
+LONGEST = 256
 # RFC 6750's token68 characters: safe in a header, in a .bat between quotes and in an argument list.
 _TOKEN = re.compile(r"[A-Za-z0-9._~+/=-]+")
 _EXAMPLE = re.compile(
@@ -31,4 +33,6 @@ def check_key(key: HiddenValue) -> HiddenValue:
         )
     if len(text) < SHORTEST or len(set(text)) < 6:
         raise Refused(f"serve.api_key: the key is too short or too uniform to resist guessing. {remedy}")
+    if len(text) > LONGEST:
+        raise Refused(f"serve.api_key: the key has {len(text)} characters, more than {LONGEST}. {remedy}")
     return key

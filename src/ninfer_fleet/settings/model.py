@@ -6,7 +6,7 @@ import re
 
 from pydantic import Field, field_validator
 
-from ninfer_fleet.settings.trap import Values, refuse
+from ninfer_fleet.settings.trap import Values, check_name, refuse
 
 
 class Model(Values):
@@ -18,7 +18,7 @@ class Model(Values):
 
     file_name: str = Field(
         default="qwen3_8_27b.ninfer",
-        pattern=r"^[A-Za-z0-9._-]+$",
+        pattern=r"^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?$",
         description="its name on the box, below models",
     )
     model_id: str = Field(
@@ -40,6 +40,11 @@ class Model(Values):
     container_version: int = Field(
         default=2, ge=0, le=255, description='eighth byte of the file, after "NINFER" and a zero'
     )
+
+    @field_validator("file_name")
+    @classmethod
+    def _no_device(cls, name: str) -> str:
+        return check_name(name)
 
     @field_validator("url")
     @classmethod

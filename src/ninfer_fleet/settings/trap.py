@@ -12,6 +12,7 @@ from pydantic_core import PydanticCustomError
 # in a Windows file name anyway.
 UNSAFE_IN_BAT = set('%!^&|<>"*?')
 _ABSOLUTE = re.compile(r"[A-Za-z]:\\(?:[^\\/:]+\\)*[^\\/:]+")
+_DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.I)
 LONGEST_PATH = 160  # MAX_PATH is 260; build and cache append names of their own
 
 
@@ -25,6 +26,13 @@ class Values(BaseModel):
 def refuse(reason: str, remedy: str) -> PydanticCustomError:
     """The error of a refused value: raise it from a validator."""
     return PydanticCustomError("refused", "{reason}. Remedy: {remedy}", {"reason": reason, "remedy": remedy})
+
+
+def check_name(name: str) -> str:
+    """The name of a file or folder, if Windows does not take it for a device; raises the refusal otherwise."""
+    if _DEVICE.fullmatch(name):
+        raise refuse(f"{name!r} is the name of a device on Windows", "use another name")
+    return name
 
 
 def check_path(path: str) -> str:
@@ -47,6 +55,8 @@ def check_path(path: str) -> str:
         )
     if any(part != part.strip() or part.endswith(".") for part in path.split("\\")):
         raise refuse(f"{path!r} has a part that begins or ends with a blank or ends with a dot", remedy)
+    for part in path.split("\\"):
+        check_name(part)
     if len(path) > LONGEST_PATH:
         raise refuse(f"{path!r} has {len(path)} characters, more than {LONGEST_PATH}", remedy)
     return path
