@@ -189,6 +189,51 @@ CASES = [
     ),
     Case("for /f command", "for /f %%a in ('echo 42') do echo got %%a", "got 42"),
     Case(
+        "for /f takes what is in the file as text",
+        'for /f "usebackq" %%a in ("d.txt") do if "%%a"=="7" (echo same) else echo other',
+        "other",
+        {"d.txt": '7"&echo x\r\n'},
+        wine="",
+        why="a condition reads its words again after they are filled in",
+    ),
+    Case(
+        "the body of for goes to the end of the line",
+        "for %%i in (1 2) do echo %%i& echo -",
+        "1\n-\n2\n-",
+        wine="1\n2\n-",
+        why="it ends at the first &",
+    ),
+    Case(
+        "set /a parentheses after an operator",
+        'set /a "X=60*(108 %% 100)+5"\necho [%X%]',
+        "[485]",
+        wine="[]",
+        why="no %% in parentheses after an operator",
+    ),
+    Case(
+        "time has 24 hours",
+        'for /f "tokens=4 delims=:., " %%a in ("%TIME%") do echo hundredths',
+        "hundredths",
+        wine="",
+        why="hours and minutes, in the form of the region: 5:37 PM",
+    ),
+    Case(
+        "time is a variable like another when it is set",
+        "set TIME=12:00\necho %TIME%",
+        "12:00",
+    ),
+    Case(
+        "size and name of a file",
+        'for %%i in ("d.txt" "none") do if exist %%i if %%~zi GTR 3 echo %%~zi "%%~ni-old%%~xi"',
+        '4 "d-old.txt"',
+        {"d.txt": "1234"},
+    ),
+    Case(
+        "for in for",
+        'for %%i in (2) do for %%j in (1 2 3) do if "%%i"=="%%j" echo is %%j',
+        "is 2",
+    ),
+    Case(
         "for /f begins one before a hundred",
         'for /f "tokens=1,2 delims=:" %%a in ("08:09") do '
         'set /a "M=60*(100%%a %% 100)+100%%b %% 100"\necho %M%',

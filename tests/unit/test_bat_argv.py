@@ -90,7 +90,7 @@ def accepted(declared: dict[str, Any], key: str, depth: int) -> Scenario | None:
     serve = {"api_key": "env:NINFER_API_KEY", **declared["serve"]}
     try:
         settings = Settings.model_validate({**declared, "serve": serve})
-        check_key(HiddenValue(key))
+        check_key(HiddenValue(key))  # type: ignore[no-untyped-call]
         scenario = Scenario(settings, key=key.encode("ascii") + b"\r\n", draft=str(depth).encode())
         scenario.contents()
     except (ValidationError, Refused):
@@ -166,7 +166,7 @@ ROOTS = {
     "C:\\a b": False,
     "C:\\\u670d\u52a1": False,
 }
-TYPED = [
+TYPED: list[tuple[dict[str, Any], bool]] = [
     *(({"serve": {"disk_cache_dir": folder}}, taken) for folder, taken in FOLDERS.items()),
     *(({"layout": {"root": root}, "serve": {}}, taken) for root, taken in ROOTS.items()),
     ({"serve": {"model_id": "fleet/qwen:27b"}}, True),
@@ -232,7 +232,7 @@ def wine_seen(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[tuple[S
     typed = []
     for number, (declared, taken) in enumerate(TYPED):
         if taken:
-            own = {"layout": {"root": f"C:\\typed{number}"}, **declared}
+            own: dict[str, Any] = {"layout": {"root": f"C:\\typed{number}"}, **declared}
             typed.append(accepted(own, KEY, 1 + number % 7))
     scenarios = [scenario for scenario in typed if scenario is not None] + random_scenarios(40)
     box = folder / "box"

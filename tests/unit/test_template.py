@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -54,3 +55,35 @@ def test_too_long_a_line_is_refused() -> None:
     long = settings(serve={"model_id": "m" * 8000})
     with pytest.raises(Refused, match=r"cmd\.exe takes 7500"):
         launcher.render(long, TEMPLATE)
+
+
+# What Wine's cmd.exe does in another way than Microsoft's (tests/unit/cmd_cases.py, `wine`): what was shown there would
+# not hold on a box. One more, a file's line that begins with ; is skipped by Microsoft's FOR /F alone: neither key,
+# depth nor number does, and a draft file with such a line is unusable to both.
+DIFFERENT = {
+    "echo( prints": r"(?im)\becho\(",
+    "echo without words": r"(?im)^\s*echo\s*$",
+    "a chain of && and ||": r"&&|\|\|",
+    "the exit code of a called file": r"(?im)\bcall\s+(?!:)",
+    "set /p": r"(?i)\bset\s+/p\b",
+    "modulo in parentheses after an operator": r"[-+*/]\s*\([^)]*%%",
+    "more commands after a body of for": r"(?im)\bdo\b[^\r\n]*?[^>]&(?!1)",
+    "a line of a file in a line that cmd.exe reads": r'(?i)"%DRAFT%"',
+    "pipes": r"\|",
+    "blocks": r"(?im)(\bdo|\belse|^if [^\r\n]*)\s+\(\s*$",
+}
+
+
+@pytest.mark.parametrize("construct", DIFFERENT)
+def test_nothing_in_it_is_read_in_two_ways(construct: str) -> None:
+    for text in (rendered(), rendered(serve={"api_key": None, "host": "127.0.0.1"})):
+        assert re.findall(DIFFERENT[construct], text) == []
+
+
+def test_the_constructs_are_recognised() -> None:
+    samples = [
+        "echo(x", "echo", "a && b || c", "call other.bat", 'set /p X=<"f"', 'set /a "X=60*(A %% 100)"',
+        "for %%i in (1) do echo %%i& echo x", 'if "%DRAFT%"=="1" echo x', "dir | more", "if exist x (",
+    ]  # fmt: skip
+    for pattern, sample in zip(DIFFERENT.values(), samples, strict=True):
+        assert re.search(pattern, sample), sample
