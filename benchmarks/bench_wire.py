@@ -2,7 +2,7 @@
 
 Counts, not seconds: they are the same on every machine. Prints the table of docs/wire.md.
 
-    python benchmarks/bench_wire.py [--engine wine]
+    python benchmarks/bench_wire.py [--engine wine] [--mode persistent]
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ RUNS = {
     "apply, nothing to change": ("-y",),
     "plan, nothing to change": ("--dry", "--diff"),
 }
-MODES = {"persistent": (), "one PowerShell a command": ("--data", "winrm_mode=percommand")}
+MODES = {"persistent": (), "percommand": ("--data", "winrm_mode=percommand")}
 
 
 def counts(box: dict[str, Any]) -> Counter[str]:
@@ -69,11 +69,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--engine", choices=("python", "wine"), default="python")
     parser.add_argument("--network", default="127.0.79")
+    parser.add_argument("--mode", choices=tuple(MODES), action="append")
     options = parser.parse_args()
     print("| run | mode | HTTP requests | handshakes | PowerShell starts | KiB to the box | KiB from it |")
     print("|---|---|---:|---:|---:|---:|---:|")
-    for mode, arguments in MODES.items():
-        for run, total in measure(options.engine, options.network, arguments).items():
+    for mode in options.mode or MODES:
+        for run, total in measure(options.engine, options.network, MODES[mode]).items():
             cells = [total["http_request"], total["handshake"], total["process_start"]]
             cells += [round(total["bytes_in"] / 1024), round(total["bytes_out"] / 1024)]
             print(f"| {run} | {mode} | " + " | ".join(str(cell) for cell in cells) + " |")
