@@ -1,6 +1,6 @@
 """What a deploy costs on the wire, counted by the box: requests, handshakes, bytes, PowerShell starts.
 
-Counts, not seconds: they are the same on every machine. Prints the table of docs/wire.md.
+Counts, not seconds: a slow machine adds a poll or two, no more. Prints the table of docs/wire.md.
 
     python benchmarks/bench_wire.py [--engine wine] [--mode persistent]
 """
