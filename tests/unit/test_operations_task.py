@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pyinfra.api.hiddenvalue import HiddenValue
 from windows_fleet import Fleet, WindowsBox
 
 from winfleet.models.task import Exec, Principal, Settings, Task
@@ -254,3 +255,73 @@ def test_a_task_that_does_not_come_up_is_a_failure(fleet: Fleet, caplog: pytest.
     assert fleet.apply(scheduled_task.running, path=PATH, timeout_s=0.0).failed == {"gpu01"}
     assert "was started but does not run" in caplog.text
     assert "has never run" in caplog.text
+
+
+def test_a_password_is_sent_with_a_registration_and_never_shown(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture
+) -> None:
+    stored = serve_task(principal=Principal(user=USER, logon_type="Password"))
+    assert fleet.apply(scheduled_task.present, tasks=[stored]).failed == {"gpu01"}
+    assert "give it in passwords, or use S4U" in caplog.text
+    secret = {".\\Administrator": HiddenValue("example-only")}  # type: ignore[no-untyped-call]
+    declared = serve_task(principal=Principal(user=".\\Administrator", logon_type="Password"))
+    outcome = fleet.apply(scheduled_task.present, check=True, diff=True, tasks=[declared], passwords=secret)
+    assert (outcome.changed, outcome.failed) == ({"gpu01"}, set())
+    assert fleet.apply(scheduled_task.present, tasks=[declared], passwords=secret).changed == set()
+    sent = [call for call in box(fleet).calls if call.command in ("Test-BoxTask", "Register-BoxTask")]
+    assert {call.request()["parameters"].get("Password") for call in sent} == {"example-only"}
+    assert "example-only" not in caplog.text
+    assert all("example-only" not in str(call) for call in sent)
+    unrelated = Task(PATH, description="new words")
+    assert fleet.apply(scheduled_task.present, tasks=[unrelated]).failed == {"gpu01"}
+    assert "Windows wants it at each registration" in caplog.text
+    assert fleet.apply(scheduled_task.present, tasks=[unrelated], passwords=secret).changed == {"gpu01"}
+
+
+def test_settings_can_be_taken_back(fleet: Fleet, caplog: pytest.LogCaptureFixture) -> None:
+    fleet.apply(scheduled_task.present, tasks=[serve_task()])
+    lists = frozenset({"restart_interval", "restart_count", "priority"})
+    bare = Task(PATH, settings=Settings(absent=lists))
+    assert fleet.apply(scheduled_task.present, check=True, diff=True, tasks=[bare]).changed == {"gpu01"}
+    assert "- settings.restart_count: 3" in caplog.text
+    assert "RestartOnFailure" not in box(fleet).sim.windows.scheduler.get(PATH)["Xml"]
+    assert observed(fleet).settings.priority == 7
+    assert fleet.apply(scheduled_task.present, tasks=[bare]).changed == set()
+
+
+def test_findings_change_nothing(fleet: Fleet, caplog: pytest.LogCaptureFixture) -> None:
+    task = serve_task()
+    fleet.apply(scheduled_task.examined, tasks=[task])
+    assert "task \\NInferServe: is not registered" in caplog.text
+    fleet.apply(scheduled_task.present, tasks=[task])
+    sim = box(fleet).sim
+    sim.windows.scheduler.log.enable()
+    for number, values in ((322, {}), (322, {}), (329, {}), (201, {"ResultCode": 0})):
+        sim.windows.scheduler.log.write(number, PATH, **values)
+    sim.windows.scheduler.log.write(203, PATH, ResultCode=0x80070002)
+    sim.store.set("tasks", PATH.lower(), "LastTaskResult", value=0xC000013A)
+    caplog.clear()
+    outcome = fleet.apply(scheduled_task.examined, tasks=[task])
+    assert (outcome.changed, outcome.failed) == (set(), set())
+    for text in (
+        "its last run ended with 0xC000013A (its console or session was closed)",
+        "is a service, and no instance of it runs",
+        "event 322: a start was ignored: an instance ran already, 2 times",
+        "(its repeating trigger does that while it runs)",
+        "event 329: ended by its time limit, 1 times",
+        "event 203: an action could not be started, 1 times",
+        "0x80070002 (the file was not found)",
+    ):
+        assert text in caplog.text
+    box(fleet).running.add(PATH.lower())
+    caplog.clear()
+    fleet.apply(scheduled_task.examined, tasks=[task])
+    assert "counts as running, but its process 4711 is gone" in caplog.text
+    assert box(fleet).changes() == ["Register-BoxTask"]
+
+
+def test_what_is_odd_is_noted_beside_a_change(fleet: Fleet, caplog: pytest.LogCaptureFixture) -> None:
+    fleet.apply(scheduled_task.present, tasks=[serve_task()])
+    box(fleet).sim.store.set("tasks", PATH.lower(), "LastTaskResult", value=0x800710E0)
+    fleet.plan(scheduled_task.present, tasks=[serve_task(description="new words")])
+    assert "note: task \\NInferServe: its last run ended with 0x800710E0 (the operator refused" in caplog.text

@@ -433,3 +433,51 @@ def test_calendar_triggers(trigger: str, expected: str) -> None:
     )
     after = datetime(2026, 3, 1, 12).astimezone()
     assert next_fire(node, after.astimezone(UTC)) == datetime.fromisoformat(expected).astimezone(UTC)
+
+
+def test_W16_a_program_that_ends_badly_is_started_again_by_its_trigger_alone(
+    box: Box, starter: Starter
+) -> None:
+    """traycerai/traycer#916: RestartOnFailure covers programs that could not be started, not those that crashed."""
+    scheduler = box.windows.scheduler
+    restart = "<RestartOnFailure><Interval>PT1M</Interval><Count>3</Count></RestartOnFailure>"
+    watchdog = (
+        "<TimeTrigger><StartBoundary>2020-01-01T00:00:00</StartBoundary>"
+        "<Repetition><Interval>PT1M</Interval></Repetition></TimeTrigger>"
+    )
+    for code in (1, 0xC0000005, 0xFFFFFFFF):
+        for name, triggers in (("\\Alone", ""), ("\\Watched", watchdog)):
+            scheduler.register(name, xml(triggers=triggers, settings=restart))
+            scheduler.start(name)
+            starter.started[-1].end(code)
+            assert scheduler.wait_until(lambda name=name: scheduler.get(name)["State"] == "Ready")
+            assert (scheduler.get(name)["NextRunTimeUtc"] is None) == (name == "\\Alone")
+
+
+def test_the_log_is_written_only_while_it_is_on(box: Box, starter: Starter) -> None:
+    scheduler = box.windows.scheduler
+    scheduler.register("\\T", xml())
+    assert scheduler.events("\\T") == []
+    scheduler.log.enable()
+    scheduler.register("\\T", xml())
+    scheduler.start("\\T")
+    scheduler.start("\\T")
+    starter.started[0].end(3)
+    assert scheduler.wait_until(lambda: scheduler.get("\\T")["State"] == "Ready")
+    numbers = [event["Id"] for event in reversed(scheduler.events("\\t"))]
+    assert numbers[:5] == [140, 110, 100, 110, 322]
+    assert '<Data Name="ResultCode">3</Data>' in scheduler.events("\\T", [201])[0]["Xml"]
+
+
+def test_rights_of_a_task_are_those_of_its_principal(box: Box, starter: Starter) -> None:
+    scheduler, process = box.windows.scheduler, box.windows.process
+    own = "<UserId>fleet</UserId><LogonType>S4U</LogonType><RunLevel>HighestAvailable</RunLevel>"
+    scheduler.register("\\Own", xml(principal=own))
+    scheduler.start("\\Own")
+    pid = starter.started[-1].pid
+    sid = box.windows.account.sid_of("fleet")
+    assert scheduler.rights_of([9, pid]) == (sid, True)
+    assert process.owner([pid]) == sid
+    box.store.set("system", "highest_is_elevated", value=False)
+    assert scheduler.rights_of([pid]) == (sid, False)
+    assert process.owner([1]) == box.windows.account.sid_of("Administrator")

@@ -301,6 +301,13 @@ class Fleet:
     def __init__(self, directory: Path, *names: str) -> None:
         self.boxes = {name: WindowsBox(directory / name, name) for name in names}
 
+    @classmethod
+    def of(cls, boxes: dict[str, Any]) -> Fleet:
+        """A fleet of boxes that are there already; each has `answer` and `unreachable`."""
+        fleet = cls(Path())
+        fleet.boxes = boxes
+        return fleet
+
     def plan(self, op: Any, diff: bool = True, **arguments: Any) -> Outcome:
         """As ``pyinfra --dry --diff``: changed are the boxes that would change."""
         return self._run(op, arguments, check=True, execute=False, diff=diff)

@@ -16,6 +16,7 @@ from simbox.windows.task_folders import TaskFolders, missing
 from simbox.windows.task_rights import prepare, triggers
 from simbox.windows.task_run import NOT_STARTED, Instance
 from simbox.windows.task_runner import TaskRunner
+from simbox.windows.task_stored import stored
 from simbox.windows.task_xml import Node
 
 if TYPE_CHECKING:
@@ -192,9 +193,9 @@ class Scheduler:
         settings.drop("Enabled")
         if not enabled:
             settings.put("Enabled", "false")
-        stored = task_xml.stored(task, self._box.windows.account.sid_of)
+        kept = stored(task, self._box.windows.account.sid_of)
         with self._box.store.change() as state:
-            state["tasks"][name.casefold()] |= {"Enabled": enabled, "Xml": task_xml.write(stored)}
+            state["tasks"][name.casefold()] |= {"Enabled": enabled, "Xml": task_xml.write(kept)}
         self._runner.schedule(name)
         return {"State": self.get(name)["State"]}
 

@@ -45,7 +45,7 @@ class TaskFolders:
         self._box = box
 
     def all(self) -> list[str]:
-        """All folders but the root."""
+        """All folders."""
         return list(self._box.store.get("task_folders"))
 
     def find(self, path: str) -> str:
@@ -65,7 +65,8 @@ class TaskFolders:
     def inside(self, folder: str) -> list[str]:
         """Full paths of the folders in one folder."""
         prefix = folder.rstrip("\\").casefold()
-        return sorted(name for name in self.all() if name.rpartition("\\")[0].casefold() == prefix)
+        found = [name for name in self.all() if name.rpartition("\\")[0].casefold() == prefix]
+        return sorted(name for name in found if name != "\\")
 
     def on_the_way(self, path: str) -> list[dict[str, Any]]:
         """The folders on the way to a task that exist, the innermost first, as Get-BoxTask gives them."""

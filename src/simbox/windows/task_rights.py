@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 from simbox.windows import task_xml
 from simbox.windows.errors import com_error
+from simbox.windows.task_stored import stored
+from simbox.windows.task_validate import validate
 from simbox.windows.task_xml import Node
 
 if TYPE_CHECKING:
@@ -29,8 +31,8 @@ def prepare(box: Box, path: str, xml: str, password: str | None = None) -> Node:
             0x8007007B, f"The filename, directory name, or volume label syntax is incorrect. ({path})"
         )
     root = task_xml.read(xml)
-    task_xml.validate(root)
-    task = task_xml.stored(root, box.windows.account.sid_of)
+    validate(root)
+    task = stored(root, box.windows.account.sid_of)
     _check_rights(box, task)
     if task.value(_PRINCIPAL + "LogonType") in _STORES_PASSWORD and not password:
         raise com_error(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import dataclass
 
 NAMESPACE = "http://schemas.microsoft.com/windows/2004/02/mit/task"
 VERSIONS = ("1.0", "1.1", "1.2", "1.3", "1.4", "1.5", "1.6")
@@ -52,6 +53,29 @@ def is_bool(text: str) -> bool:
     return text.strip().lower() in ("true", "false", "1", "0")
 
 
+def is_empty(text: str) -> bool:
+    """No text: the element's name says it all."""
+    return not text.strip()
+
+
+def is_filled(text: str) -> bool:
+    """Any text but none."""
+    return bool(text.strip())
+
+
+def _matches(pattern: str) -> Check:
+    return lambda text: bool(re.fullmatch(pattern, text.strip()))
+
+
+@dataclass(frozen=True)
+class Many:
+    """Content of one element, several times: its name, what it holds, and how often it may be there."""
+
+    name: str
+    content: object
+    most: int
+
+
 def is_text(text: str) -> bool:
     """Any text."""
     return True
@@ -76,6 +100,19 @@ _BASE: dict[str, object] = {
     "ExecutionTimeLimit": _duration(),
     "Enabled": is_bool,
 }
+_NAMES_OF_DAYS = dict.fromkeys(
+    ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"), is_empty
+)
+_NAMES_OF_MONTHS = dict.fromkeys(
+    (
+        "January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+        "November", "December",
+    ),
+    is_empty,
+)  # fmt: skip
+_HEX = _matches(r"([0-9A-Fa-f]{2})+")
+_GUID = _matches(r"\{[0-9A-Fa-f]{8}(-[0-9A-Fa-f]{4}){3}-[0-9A-Fa-f]{12}\}")
+_DAY_NUMBER = _matches(r"[1-9]|[12]\d|3[01]|Last")
 # "any": content that this page does not look into.
 TRIGGERS: dict[str, dict[str, object]] = {
     "BootTrigger": {**_BASE, "Delay": _duration()},
@@ -84,12 +121,24 @@ TRIGGERS: dict[str, dict[str, object]] = {
     "CalendarTrigger": {
         **_BASE,
         "RandomDelay": _duration(),
-        "ScheduleByDay": "any",
-        "ScheduleByWeek": "any",
-        "ScheduleByMonth": "any",
-        "ScheduleByMonthDayOfWeek": "any",
+        "ScheduleByDay": {"DaysInterval": _number(1, 365)},
+        "ScheduleByWeek": {"WeeksInterval": _number(1, 52), "DaysOfWeek": _NAMES_OF_DAYS},
+        "ScheduleByMonth": {"DaysOfMonth": Many("Day", _DAY_NUMBER, 32), "Months": _NAMES_OF_MONTHS},
+        "ScheduleByMonthDayOfWeek": {
+            "Weeks": Many("Week", _one_of("1", "2", "3", "4", "Last"), 5),
+            "DaysOfWeek": _NAMES_OF_DAYS,
+            "Months": _NAMES_OF_MONTHS,
+        },
     },
-    "EventTrigger": {**_BASE, "Subscription": is_text, "Delay": _duration(), "ValueQueries": "any"},
+    "EventTrigger": {
+        **_BASE,
+        "Subscription": is_filled,
+        "Delay": _duration(),
+        "PeriodOfOccurrence": _duration(),
+        "NumberOfOccurrences": _number(1, 32),
+        "MatchingElement": is_filled,
+        "ValueQueries": Many("Value", is_filled, 32),
+    },
     "IdleTrigger": {**_BASE},
     "RegistrationTrigger": {**_BASE, "Delay": _duration()},
     "SessionStateChangeTrigger": {
@@ -101,8 +150,8 @@ TRIGGERS: dict[str, dict[str, object]] = {
         "UserId": is_text,
         "Delay": _duration(),
     },
-    "WnfStateChangeTrigger": {**_BASE, "StateName": is_text, "Delay": _duration(), "Data": is_text,
-                              "DataOffset": is_text},
+    "WnfStateChangeTrigger": {**_BASE, "StateName": _HEX, "Data": _HEX, "DataOffset": _number(0, 0xFFFFFFFF),
+                              "Delay": _duration()},
 }  # fmt: skip
 SCHEDULES = ("ScheduleByDay", "ScheduleByWeek", "ScheduleByMonth", "ScheduleByMonthDayOfWeek")
 
@@ -124,8 +173,8 @@ PRINCIPAL: dict[str, object] = {
     "GroupId": is_text,
     "DisplayName": is_text,
     "RunLevel": _one_of("LeastPrivilege", "HighestAvailable"),
-    "ProcessTokenSidType": _one_of("None", "Unrestricted", "Default"),
-    "RequiredPrivileges": "any",
+    "ProcessTokenSidType": _one_of("None", "Unrestricted"),
+    "RequiredPrivileges": Many("Privilege", _matches(r"Se[A-Za-z]+Privilege"), 64),
 }
 _IDLE: dict[str, Check] = {
     "Duration": _duration(60),
@@ -148,14 +197,19 @@ SETTINGS: dict[str, object] = {
     "RestartOnFailure": {"Count": _number(1, 999), "Interval": RESTART_RANGE},
     "StartWhenAvailable": is_bool,
     "RunOnlyIfNetworkAvailable": is_bool,
-    "NetworkSettings": {"Name": is_text, "Id": is_text},
+    "NetworkProfileName": is_text,
+    "NetworkSettings": {"Name": is_filled, "Id": _GUID},
     "RunOnlyIfIdle": is_bool,
     "WakeToRun": is_bool,
     "DeleteExpiredTaskAfter": _duration(),
     "IdleSettings": _IDLE,
     "DisallowStartOnRemoteAppSession": is_bool,
     "UseUnifiedSchedulingEngine": is_bool,
-    "MaintenanceSettings": "any",
+    "MaintenanceSettings": {
+        "Period": _duration(DAY_S),
+        "Deadline": _duration(DAY_S),
+        "Exclusive": is_bool,
+    },
     "Volatile": is_bool,
 }
 # Equal to these, a field is left out of the stored shape. Not here, so always kept:
@@ -174,7 +228,6 @@ SETTING_DEFAULTS = {
     "RunOnlyIfNetworkAvailable": "false",
     "RunOnlyIfIdle": "false",
     "WakeToRun": "false",
-    "DeleteExpiredTaskAfter": "PT0S",
     "DisallowStartOnRemoteAppSession": "false",
     "UseUnifiedSchedulingEngine": "false",
     "Volatile": "false",
@@ -182,15 +235,37 @@ SETTING_DEFAULTS = {
     "RestartOnIdle": "false",
 }
 BOOLEANS = frozenset({name for name, spec in SETTINGS.items() if spec is is_bool}
-                     | {"StopOnIdleEnd", "RestartOnIdle", "StopAtDurationEnd"})  # fmt: skip
+                     | {"StopOnIdleEnd", "RestartOnIdle", "StopAtDurationEnd", "Exclusive"})  # fmt: skip
 TRIGGER_DEFAULTS = {"Enabled": "true", "StopAtDurationEnd": "false"}
 ALWAYS_STORED = {"MultipleInstancesPolicy": "IgnoreNew"}
 IDLE_ALWAYS_STORED = {"Duration": "PT10M", "WaitTimeout": "PT1H"}
 ACTIONS: dict[str, dict[str, object]] = {
     "Exec": {"Command": is_text, "Arguments": is_text, "WorkingDirectory": is_text},
-    "ComHandler": {"ClassId": is_text, "Data": "any"},
-    "SendEmail": {"any": "any"},
-    "ShowMessage": {"Title": is_text, "Body": is_text},
+    "ComHandler": {"ClassId": _GUID, "Data": "any"},
+    "SendEmail": {
+        **dict.fromkeys(("Subject", "To", "Cc", "Bcc", "ReplyTo", "From", "Body"), is_text),
+        "Server": is_filled,
+        "HeaderFields": Many("HeaderField", {"Name": is_filled, "Value": is_text}, 32),
+        "Attachments": Many("File", is_filled, 8),
+    },
+    "ShowMessage": {"Title": is_text, "Body": is_filled},
 }
+REQUIRED = {
+    "TimeTrigger": ("StartBoundary",),
+    "CalendarTrigger": ("StartBoundary",),
+    "EventTrigger": ("Subscription",),
+    "SessionStateChangeTrigger": ("StateChange",),
+    "WnfStateChangeTrigger": ("StateName",),
+    "Repetition": ("Interval",),
+    "ScheduleByMonthDayOfWeek": ("DaysOfWeek",),
+    "RestartOnFailure": ("Interval", "Count"),
+    "MaintenanceSettings": ("Period",),
+    "Exec": ("Command",),
+    "ComHandler": ("ClassId",),
+    "SendEmail": ("Server",),
+    "HeaderField": ("Name", "Value"),
+    "ShowMessage": ("Body",),
+}
+ID = _matches(r"[A-Za-z_][\w.\-]*")
 MAXIMUM_ACTIONS = 32
 MAXIMUM_TRIGGERS = 48

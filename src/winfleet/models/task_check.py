@@ -64,6 +64,8 @@ def _warnings(task: Task) -> Iterator[str]:
 def _faults(task: Task, passwords: Collection[str]) -> Iterator[str]:
     if task.path == "\\" or any(sign in task.path for sign in '<>:"|?*'):
         yield 'the path needs a name, without < > : " | ? *'
+    if task.uri is not None and task.uri != task.path:
+        yield f"uri {task.uri!r}: Windows sets it to the task's path; leave it out"
     yield from _text_faults(task)
     yield from _action_faults(task)
     yield from _id_faults(task)

@@ -66,7 +66,7 @@ def observed_task(state: TaskState) -> Task | None:
 def changes_of(tasks: Sequence[Task], states: Mapping[str, TaskState], passwords: Passwords) -> list[Change]:
     """What must be registered. Raises Refused when an account is unknown or a password is missing."""
     observed = {task.path: observed_task(states[task.path.lower()]) for task in tasks}
-    accounts = _accounts(tasks, [task for task in observed.values() if task is not None])
+    accounts = _accounts(tasks, [task for task in observed.values() if task is not None], passwords)
     changes = []
     for task in tasks:
         found = observed[task.path]
@@ -79,9 +79,9 @@ def changes_of(tasks: Sequence[Task], states: Mapping[str, TaskState], passwords
     return changes
 
 
-def _accounts(tasks: Sequence[Task], observed: Sequence[Task]) -> KnownAccounts:
+def _accounts(tasks: Sequence[Task], observed: Sequence[Task], passwords: Passwords) -> KnownAccounts:
     """SIDs of all names, asked for in one call. Raises Refused when a declared one is unknown on the box."""
-    names = {name for task in (*tasks, *observed) for name in task.accounts()}
+    names = {name for task in (*tasks, *observed) for name in task.accounts()} | set(passwords)
     asked = sorted(name for name in names if known_sid(name) is None)
     accounts = read(Accounts, names=asked) if asked else KnownAccounts({}, {})
     faults = []

@@ -83,7 +83,10 @@ def remove_rule(call: Call) -> dict[str, Any]:
 
 
 def _task_path(call: Call) -> str:
-    path = call.text("TaskPath")
+    return _checked(call.text("TaskPath"))
+
+
+def _checked(path: str) -> str:
     if not _TASK_PATH.fullmatch(path):
         message = f"'{path}' is no full task path such as \\Folder\\Name"
         raise thrown("System.ArgumentException", message, 0x80070057)
@@ -128,7 +131,7 @@ def remove_task_folders(call: Call) -> dict[str, Any]:
     """Remove-BoxTaskFolder."""
     removed = []
     for path in call.texts("Path"):
-        if not _TASK_PATH.fullmatch(path) or re.match(r"\\Microsoft(\\|$)", path, re.IGNORECASE):
+        if re.match(r"\\Microsoft(\\|$)", _checked(path), re.IGNORECASE):
             raise refused(f"'{path}' is no task folder of ours; nothing more was removed")
         try:
             call.box.windows.scheduler.delete_folder(path)
