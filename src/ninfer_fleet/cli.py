@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
+from ninfer_fleet import accept
 from simbox import cli as simulated
 
 
@@ -17,6 +18,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="ninfer-fleet", description=__doc__)
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     simulated.register(commands)
+    accept.register(commands)
     options = parser.parse_args(arguments)
     code: int = options.run(options)
     return code

@@ -11,11 +11,13 @@ from pathlib import Path
 
 from powershell import EngineBox, engine_box
 
+from ninfer_fleet import accept
 from simbox.box import EngineName
 from simbox.engine import Process
 from winfleet.calls import Call
 from winfleet.contract import load_cases
-from winfleet.contract.place import Listener
+from winfleet.contract.place import Listener, Place
+from winfleet.contract.remote import remote_box
 from winfleet.wire.exchange import Answer
 
 CASES = load_cases()
@@ -29,6 +31,9 @@ class Kind:
     engine: EngineName
     profile: str
     culture: str
+
+    def __str__(self) -> str:
+        return self.name
 
 
 KINDS = (
@@ -101,12 +106,6 @@ class DirectBox:
         self.platform: str = kind.engine
         self._box = box
         self.values: Mapping[str, str] = {"culture": kind.culture, "url": url}
-        numbers = range(len(CASES))
-        self.run([Call("New-BoxDirectory", Path=[self.folder(number) for number in numbers])])
-
-    def folder(self, number: int) -> str:
-        """The folder of case `number`, which is there."""
-        return f"{FOLDER}\\{number}"
 
     def run(self, calls: Sequence[Call], listen: Listener | None = None) -> list[Answer]:
         mode = "read" if all(call.reads for call in calls) else "change"
@@ -133,11 +132,26 @@ class DirectBox:
 
 
 @contextmanager
-def direct_box(kind: Kind) -> Iterator[DirectBox]:
-    """A fresh box of that kind with an HTTP server on its address."""
+def direct_box(kind: Kind) -> Iterator[tuple[Place, str]]:
+    """A fresh box of that kind with an HTTP server on its address, and the folder of its cases' folders."""
     with ExitStack() as stack:
         box = stack.enter_context(engine_box(kind.engine, kind.profile))
         server = stack.enter_context(Server((box.box.address, 0), Handler))
         threading.Thread(target=server.serve_forever, daemon=True).start()
         stack.callback(server.shutdown)
-        yield DirectBox(kind, box, f"http://127.0.0.1:{server.server_address[1]}")
+        direct = DirectBox(kind, box, f"http://127.0.0.1:{server.server_address[1]}")
+        _make_folders(direct, FOLDER)
+        yield direct, FOLDER
+
+
+@contextmanager
+def remote(host: str) -> Iterator[tuple[Place, str]]:
+    """The box of that name in the inventory, as `ninfer-fleet accept` uses it, and its scratch folder."""
+    target = accept.find(host, None)
+    with remote_box(target.data, target.name, target.platform, accept.SCRATCH) as box:
+        _make_folders(box, box.scratch)
+        yield box, box.scratch
+
+
+def _make_folders(place: Place, parent: str) -> None:
+    place.run([Call("New-BoxDirectory", Path=[f"{parent}\\{number}" for number in range(len(CASES))])])

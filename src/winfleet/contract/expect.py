@@ -91,7 +91,7 @@ def differences(found: Any, wanted: Any, where: str) -> list[str]:
         ]
     # True is 1 in Python and not on the wire.
     same = found == wanted and isinstance(found, bool) == isinstance(wanted, bool)
-    return [] if same else [_line(where, wanted, found)]
+    return [] if same else [_line(where, _shown(wanted), found)]
 
 
 def _properties(found: dict[str, Any], wanted: dict[str, Any], where: str) -> list[str]:
@@ -112,7 +112,7 @@ def _tagged(found: Any, wanted: Wanted, where: str) -> list[str]:
         return lines + [f"{where}.{name}: nothing wanted, found {_shown(found[name])}" for name in extra]
     if wanted.kind in ("has", "each", "some"):
         if not isinstance(found, list) or (wanted.kind == "some" and not found):
-            return [_line(where, wanted, found)]
+            return [_line(where, str(wanted), found)]
         if wanted.kind != "has":
             return [
                 line for at, one in enumerate(found) for line in differences(one, value, f"{where}[{at}]")
@@ -122,7 +122,7 @@ def _tagged(found: Any, wanted: Wanted, where: str) -> list[str]:
             for item in value
             if all(differences(one, item, where) for one in found)
         ]
-    return [] if _fits(found, wanted) else [_line(where, wanted, found)]
+    return [] if _fits(found, wanted) else [_line(where, str(wanted), found)]
 
 
 def _fits(found: Any, wanted: Wanted) -> bool:
@@ -153,10 +153,8 @@ def _fill_expression(text: str, fill: Callable[[Any], Any]) -> str:
     )
 
 
-def _line(where: str, wanted: Any, found: Any) -> str:
-    text = wanted if isinstance(wanted, str) and wanted.startswith(("a", "!")) else None
-    words = str(wanted) if isinstance(wanted, Wanted) else text or _shown(wanted)
-    return f"{where}: wanted {words}, found {_shown(found)}"
+def _line(where: str, wanted: str, found: Any) -> str:
+    return f"{where}: wanted {wanted}, found {_shown(found)}"
 
 
 def _shown(value: Any) -> str:

@@ -64,8 +64,9 @@ def lay(
     """
     folders = [fill(item["directory"]) for item in given if "directory" in item]
     folders += [ntpath.dirname(fill(item["file"])) for item in given if "file" in item]
-    if folders:
-        ask(place, [Call("New-BoxDirectory", Path=list(dict.fromkeys(folders)))])
+    missing = [folder for folder in dict.fromkeys(folders) if folder != values["D"]]
+    if missing:
+        ask(place, [Call("New-BoxDirectory", Path=missing)])
     for item in given:
         if "file" in item:
             _write(place, fill(item["file"]), item)

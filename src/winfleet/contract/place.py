@@ -21,21 +21,27 @@ class Started(Protocol):
 
 
 class Place(Protocol):
-    """One box with an open session.
+    """One box with an open session."""
 
-    Attributes:
-        platform: windows, wine or python; chooses what a case says of that platform.
-        elevated: the session has an administrator's rights.
-        scratch_only: nothing outside of the scratch folder may change: a real box.
-        simulated: the machine is that of the simulator's profile rtx4090d.
-        values: texts for {culture} and {url}; a case that wants one that is missing is skipped.
-    """
+    @property
+    def platform(self) -> str:
+        """windows, wine or python; chooses what a case says of that platform."""
 
-    platform: str
-    elevated: bool
-    scratch_only: bool
-    simulated: bool
-    values: Mapping[str, str]
+    @property
+    def elevated(self) -> bool:
+        """True when the session has an administrator's rights."""
+
+    @property
+    def scratch_only(self) -> bool:
+        """True when nothing outside of the scratch folder may change: a real box."""
+
+    @property
+    def simulated(self) -> bool:
+        """True when the machine is that of the simulator's profile rtx4090d."""
+
+    @property
+    def values(self) -> Mapping[str, str]:
+        """Texts for {culture} and {url}; a case that wants one that is missing is skipped."""
 
     def run(self, calls: Sequence[Call], listen: Listener | None = None) -> list[Answer]:
         """Ask calls in one request; listen gets the output and progress frames."""

@@ -11,6 +11,7 @@ from typing import Any
 from winfleet.calls import Call
 from winfleet.connectors import winrm_data
 from winfleet.contract.guard import forbidden
+from winfleet.contract.lay import told
 from winfleet.contract.place import Listener
 from winfleet.powershell.program import bootstrap_line, build_program
 from winfleet.wire.endpoint import Endpoint
@@ -23,6 +24,10 @@ CONNECT_TIMEOUT_S = 15.0
 
 class OutOfBounds(Exception):
     """A call that would change more than the scratch folder reached the session; it was not sent."""
+
+
+class ScratchLeft(Exception):
+    """The scratch folder is still there at the end; the text says why."""
 
 
 class RemoteProgram:
@@ -90,7 +95,7 @@ def remote_box(data: Mapping[str, Any], name: str, platform: str, parent: str) -
     """An open session to the box that the host data of @winrm describe, and an empty scratch folder on it; both are
     gone at the end.
 
-    Raises: the WireError kinds of connecting, SettingRefused, secrets.SecretUnavailable.
+    Raises: the WireError kinds of connecting, SettingRefused, secrets.SecretUnavailable, ScratchLeft.
     """
     whole = {key: meta.default for key, meta in winrm_data.META.items()} | dict(data)
     endpoint = winrm_data.endpoint(whole, name, CONNECT_TIMEOUT_S)
@@ -107,6 +112,10 @@ def remote_box(data: Mapping[str, Any], name: str, platform: str, parent: str) -
         try:
             yield box
         finally:
-            box.run([Call("Remove-BoxItem", Path=[box.scratch], Recurse=True)])
+            (answer,) = box.run([Call("Remove-BoxItem", Path=[box.scratch], Recurse=True)])
+            if not answer.ok:
+                raise ScratchLeft(
+                    f"{name}: {box.scratch} could not be removed, do it by hand: {told(answer)}"
+                )
     finally:
         session.close()

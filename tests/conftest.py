@@ -1,0 +1,34 @@
+"""Options of the whole suite, and the count of contract cases at its end."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+
+import pytest
+
+_CASE = re.compile(r"test_cases\.py::test_case\[(\S+) - ")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """--box runs the contract's cases on a real box, too."""
+    parser.addoption(
+        "--box",
+        metavar="@winrm/HOST",
+        help="also run the contract's cases on this box of inventory/fleet.yml, in a scratch folder",
+    )
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """How many cases ran on each engine."""
+    counts: dict[str, Counter[str]] = {}
+    for status in ("passed", "failed", "error", "skipped"):
+        for report in terminalreporter.stats.get(status, []):
+            found = _CASE.search(getattr(report, "nodeid", ""))
+            if found:
+                counts.setdefault(found[1], Counter())[status] += 1
+    if counts:
+        terminalreporter.section("contract cases")
+    for place, count in counts.items():
+        words = ", ".join(f"{number} {status}" for status, number in count.items())
+        terminalreporter.write_line(f"{place:<12}{sum(count.values())} cases: {words}")
