@@ -26,10 +26,10 @@ lint: $(READY)
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 quick: $(READY)
-	$(BIN)/python -m pytest -m "not wine"
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not wine"
 
 clean:
 	-[ ! -x $(BIN)/ninfer-fleet ] || $(BIN)/ninfer-fleet sim down

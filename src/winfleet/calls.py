@@ -35,7 +35,9 @@ def _quoted(value: Any, masked: bool) -> str:
     if isinstance(value, list | tuple):
         return "@(" + ", ".join(_quoted(item, masked) for item in value) + ")"
     if isinstance(value, dict):
-        return "@{" + "; ".join(f"{_quoted(k, masked)} = {_quoted(v, masked)}" for k, v in value.items()) + "}"
+        return (
+            "@{" + "; ".join(f"{_quoted(k, masked)} = {_quoted(v, masked)}" for k, v in value.items()) + "}"
+        )
     return "'" + str(value).replace("'", "''") + "'"
 
 
