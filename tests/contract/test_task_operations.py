@@ -78,7 +78,7 @@ def test_the_second_run_is_clean(fleet: Fleet, place: Place) -> None:
     assert fleet.apply(scheduled_task.absent, paths=[PATH]).changed == set()
 
 
-def test_a_running_instance_survives_a_new_description(
+def test_W23_an_instance_survives_a_new_description_and_a_restart_is_another_process(
     fleet: Fleet, place: Place, caplog: pytest.LogCaptureFixture
 ) -> None:
     fleet.apply(scheduled_task.present, tasks=[JOB])
@@ -130,7 +130,7 @@ def test_what_runs_is_examined(fleet: Fleet, place: Place, caplog: pytest.LogCap
     fleet.apply(scheduled_task.absent, paths=[JOB.path])
 
 
-def test_nothing_of_the_program_is_left_after_a_stop(fleet: Fleet, place: Place) -> None:
+def test_W22_nothing_of_the_program_is_left_after_a_stop(fleet: Fleet, place: Place) -> None:
     ping = next(
         process["ExecutablePath"] or ""
         for process in _with_child(fleet, place)

@@ -246,7 +246,7 @@ PATHS = ["C:\\\u6a21\u578b\\\U0001f600\\serve.bat", "C:\\Caf\u00e9 & <Co>\\\u00f
 def test_W19_a_path_in_any_script_comes_back_as_it_was(path: str) -> None:
     """opencodex#3320: schtasks /query /xml lost letters in the console's code page.
 
-    Over a session with each code page: tests/contract/test_windows_nouns_tasks.py.
+    Over sessions with code pages 437, 850 and 936: the cases of Register-BoxTask.
     """
     task = Task("x", actions=(Exec(path, path),), principal=Principal(user=ME))
     observed = read_back(merged_task(None, task, ACCOUNTS))
