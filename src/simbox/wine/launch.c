@@ -49,7 +49,7 @@ static int run(const wchar_t *path, const wchar_t *priority)
 {
     STARTUPINFOW start = {.cb = sizeof start};
     PROCESS_INFORMATION process;
-    DWORD code = 0;
+    DWORD code = 0, class = (DWORD)wcstoul(priority, NULL, 0);
     const wchar_t *given = _wgetenv(L"SIMBOX_COMMAND_LINE");
     wchar_t *command_line = given ? _wcsdup(given) : NULL;
     if (!command_line)
@@ -58,11 +58,14 @@ static int run(const wchar_t *path, const wchar_t *priority)
     if (report == INVALID_HANDLE_VALUE)
         return 125;
     set_variables();
-    if (!CreateProcessW(NULL, command_line, NULL, NULL, TRUE, (DWORD)wcstoul(priority, NULL, 0), NULL, NULL, &start,
+    if (!CreateProcessW(NULL, command_line, NULL, NULL, TRUE, class | CREATE_SUSPENDED, NULL, NULL, &start,
                         &process)) {
         tell("error", GetLastError());
         return 126;
     }
+    /* Wine's CreateProcess leaves the class as it is. */
+    SetPriorityClass(process.hProcess, class);
+    ResumeThread(process.hThread);
     CloseHandle(process.hThread);
     tell("pid", process.dwProcessId);
     WaitForSingleObject(process.hProcess, INFINITE);
