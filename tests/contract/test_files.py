@@ -81,6 +81,9 @@ def check(box: EngineBox, item: dict[str, Any]) -> None:
     if "children" in item:
         assert sorted(child.name for child in host.iterdir()) == item["children"]
         return
+    if "no_parts" in item:
+        assert not list(host.glob("*.part"))
+        return
     (found,) = box.call("Get-BoxFile", Path=[item["path"]])
     assert found["Kind"] == item["kind"]
     assert host.exists() == (item["kind"] != "absent")

@@ -58,32 +58,48 @@ function Stop-BoxProcess {
     return [pscustomobject] @{ Stopped = $ended; ExitCode = $code }
 }
 
-function Stop-ProcessTree {
-    # A process and all that descends from it, the root first so that it starts no others. Only children younger than
-    # their parent count: an id of a dead parent may belong to someone else by now.
-    param([int] $ProcessId)
-    $rows = Read-ProcessTable
-    $pending = New-Object System.Collections.Queue
-    $pending.Enqueue($ProcessId)
-    $seen = @{}
-    while ($pending.Count -gt 0) {
-        $id = [int] $pending.Dequeue()
-        if ($seen.ContainsKey($id)) { continue }
-        $seen[$id] = $true
-        $parent = @($rows | Where-Object { [int] $_.ProcessId -eq $id })
-        foreach ($row in $rows) {
-            if ([int] $row.ParentProcessId -ne $id) { continue }
-            if ($parent.Count -gt 0 -and $null -ne $row.CreationDate -and $row.CreationDate -lt $parent[0].CreationDate) { continue }
-            $pending.Enqueue([int] $row.ProcessId)
+function Get-ProcessTree {
+    # The ids of a process and of all that descends from it, parents first. Only children that are not older than their
+    # parent count: the id of a parent that is gone may belong to someone else by now.
+    param([int] $ProcessId, [object[]] $Rows)
+    $created = @{}
+    foreach ($row in $Rows) { $created[[int] $row.ProcessId] = $row.CreationDate }
+    $tree = New-Object System.Collections.ArrayList
+    [void] $tree.Add($ProcessId)
+    for ($at = 0; $at -lt $tree.Count; $at++) {
+        $parent = $tree[$at]
+        foreach ($row in $Rows) {
+            $id = [int] $row.ProcessId
+            if ([int] $row.ParentProcessId -ne $parent -or $tree.Contains($id)) { continue }
+            if ($null -ne $created[$parent] -and $null -ne $row.CreationDate -and $row.CreationDate -lt $created[$parent]) { continue }
+            [void] $tree.Add($id)
         }
-        $process = Get-Process -Id $id -ErrorAction SilentlyContinue
-        if ($null -eq $process) { continue }
-        try {
-            $process.Kill()
-            [void] $process.WaitForExit(5000)
-        } catch {
-            # It ended by itself in the meantime.
-            continue
+    }
+    return , $tree.ToArray()
+}
+
+function Stop-ProcessTree {
+    # What starts while we look is found by looking again until nothing new is there, and once more afterwards.
+    param([int] $ProcessId)
+    $stopped = @{}
+    for ($round = 0; $round -lt 5; $round++) {
+        $tree = Get-ProcessTree -ProcessId $ProcessId -Rows (Read-ProcessTable)
+        $again = Get-ProcessTree -ProcessId $ProcessId -Rows (Read-ProcessTable)
+        if ($again.Length -gt $tree.Length) { continue }
+        $left = @($again | Where-Object { -not $stopped.ContainsKey($_) })
+        if ($left.Count -eq 0) { return }
+        # Parents first, so that they start no others.
+        foreach ($id in $left) {
+            $stopped[$id] = $true
+            $process = Get-Process -Id $id -ErrorAction SilentlyContinue
+            if ($null -eq $process) { continue }
+            try {
+                $process.Kill()
+                [void] $process.WaitForExit(5000)
+            } catch {
+                # It ended by itself in the meantime.
+                continue
+            }
         }
     }
 }
