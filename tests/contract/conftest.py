@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from powershell import EngineBox, engine_box, wine_missing
 from powershell51 import coverage
+from powershell51.parser import NoPowerShell
 
 
 @pytest.fixture(scope="session")
@@ -38,15 +39,35 @@ def box(request: pytest.FixtureRequest) -> EngineBox:
     return found
 
 
+def _measures(config: pytest.Config) -> bool:
+    """Whether this process, not a worker of pytest-xdist, tells the coverage."""
+    return bool(os.environ.get(coverage.VARIABLE)) and not hasattr(config, "workerinput")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """With NINFER_FLEET_POWERSHELL_COVERAGE=FILE boxes get files that note which statements ran."""
     if os.environ.get(coverage.VARIABLE):
-        coverage.install()
+        try:
+            coverage.install()
+        except NoPowerShell as missing:
+            raise pytest.UsageError(str(missing)) from missing
+
+
+def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
+    """Too small a share is a failure."""
+    if _measures(session.config) and exitstatus == pytest.ExitCode.OK and not coverage.enough():
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     """The share of the PowerShell that the run reached, file by file."""
-    if os.environ.get(coverage.VARIABLE) and not hasattr(config, "workerinput"):
+    if _measures(config):
         terminalreporter.section("coverage of src/winfleet/powershell on wine boxes")
         for line in coverage.report():
             terminalreporter.write_line(line)
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """The notes are of no use once they are told."""
+    if _measures(config):
+        coverage.remove()

@@ -38,7 +38,8 @@ class Disks:
                 "Model": disk["model"],
                 "BusType": disk["bus_type"],
                 "BusTypeNumber": BUS_TYPES.get(disk["bus_type"], 0),
-                "MediaType": disk["media_type"],
+                # The simulator keeps no disks behind a storage space, and the space itself has no medium.
+                "MediaType": None if disk["bus_type"] == "Spaces" else disk["media_type"],
                 "DiskSizeBytes": disk["size_bytes"],
             }
             for disk in self._box.store.get("disks")

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import winfleet.powershell
 from powershell51.parser import powershell
+from simbox.wine import commandline
 from simbox.wine.prefix import windows_path
 from winfleet.powershell import program
 
 VARIABLE = "NINFER_FLEET_POWERSHELL_COVERAGE"
+MINIMUM_PERCENT = 90.0
 _NOTES = "NINFER_FLEET_POWERSHELL_COVERAGE_NOTES"
+_VARIABLES = commandline.powershell_variables
 _SOURCE = Path(winfleet.powershell.__file__).parent
 
 
@@ -68,6 +72,8 @@ def install() -> None:
     (home / "statements").write_text(done.stdout)
     program._HERE = copies
     program.build_program.cache_clear()
+    # With its background collector .NET under Wine stood still in two of two whole runs of these bigger functions.
+    commandline.powershell_variables = lambda tools: {**_VARIABLES(tools), "DOTNET_gcConcurrent": "0"}
 
 
 def results() -> Iterator[FileCoverage]:
@@ -83,10 +89,21 @@ def results() -> Iterator[FileCoverage]:
         yield FileCoverage(found["file"], lines)
 
 
+def total_of(found: Iterable[FileCoverage]) -> FileCoverage:
+    """All files as one, its lines numbered through."""
+    return FileCoverage("total", dict(enumerate(pair for one in found for pair in one.lines.values())))
+
+
+def enough() -> bool:
+    """Whether MINIMUM_PERCENT of all lines ran."""
+    total = total_of(results())
+    return 100 * total.covered_lines >= MINIMUM_PERCENT * len(total.lines)
+
+
 def report() -> list[str]:
     """A line for each file and one for all of them; the same goes into the file that VARIABLE names."""
     found = list(results())
-    total = FileCoverage("total", dict(enumerate(pair for one in found for pair in one.lines.values())))
+    total = total_of(found)
     texts = []
     for one in [*found, total]:
         statements, ran = one.statements
@@ -95,5 +112,12 @@ def report() -> list[str]:
         if one is not total and one.missing:
             text += f"; not: {', '.join(map(str, one.missing))}"
         texts.append(text)
-    Path(os.environ[VARIABLE]).write_text("\n".join(texts) + "\n")
+    file = Path(os.environ[VARIABLE])
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text("\n".join(texts) + "\n")
     return texts
+
+
+def remove() -> None:
+    """Delete the notes and the copies."""
+    shutil.rmtree(os.environ.pop(_NOTES), ignore_errors=True)
