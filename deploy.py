@@ -20,14 +20,21 @@ if box and preflight.passed(box):
     serve.guarded(name="Access to folders", box=box)
 
     engine.released(name="Engine built for this card", box=box)
-    files.junction(name="Release in use", path=box.layout.current, target=reads.release_folder(box))
-    model.present(name="Model verified", box=box)
+    release = files.junction(name="Release in use", path=box.layout.current, target=reads.release_folder(box))
+    artifact = model.present(name="Model verified", box=box)
 
-    files.put(name="API key", files=serve.key_file(box))
-    serve.draft_depth(name="Draft depth", box=box)
-    serve.launcher(name="Launcher", box=box, template="templates/serve_task.bat.j2")
+    key = files.put(name="API key", files=serve.key_file(box))
+    depth = serve.draft_depth(name="Draft depth", box=box)
+    launcher = serve.launcher(name="Launcher", box=box, template="templates/serve_task.bat.j2")
 
     firewall.rules(name="Port open to Tailscale only", rules=[serve.firewall_rule(box)])
     firewall.exposed_only_to(name="Port closed to everybody else", **serve.exposure(box))
     scheduled_task.present(name="Task that keeps the server running", tasks=[serve.task(box)])
-    serve.ready(name="Server answers", box=box)
+    started_from = {
+        "release": release,
+        "model": artifact,
+        "API key": key,
+        "draft depth": depth,
+        "launcher": launcher,
+    }
+    serve.ready(name="Server answers", box=box, started_from=started_from)

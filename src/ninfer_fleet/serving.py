@@ -90,7 +90,8 @@ class Look:
 def started_from(box: Settings) -> list[str]:
     """Files whose change asks for a restart: what the supervisor reads or runs at a start."""
     key = [box.layout.key_file] if box.serve.api_key is not None else []
-    return [box.layout.launcher, *key, box.layout.current, reads.stamp_path(box)]
+    depth = [box.layout.draft_file] if box.serve.spec is not None else []
+    return [box.layout.launcher, *key, *depth, box.layout.current, reads.stamp_path(box)]
 
 
 def look(box: Settings) -> Look:

@@ -130,10 +130,24 @@ def drift_is_found_by_name_and_only_that_is_repaired(fleet: Fleet) -> None:
 def a_rotated_key_restarts_the_server_and_leaves_the_launcher_alone(fleet: Fleet) -> None:
     path = Path(fleet.box(BOX)["api_key_file"])
     path.write_text("0f3b9c77d1e2a45566b7c8d9e0f1a2b3\n")
+    plan = fleet.pyinfra("--dry", "--diff")
+    assert "Will restart ninfer-serve" in plan.lines(BOX), plan.text
+    assert "because what it is started from will change: API key" in plan.text
     done = fleet.pyinfra("-y", json_results=True)
     assert done.code == 0, done.text
     assert done.operations("success", BOX) == ["API key", "Server answers"]
     assert fleet.pyinfra("-y", json_results=True).operations("no_change", BOX) == OPERATIONS
+
+
+def another_draft_depth_takes_effect_at_once(fleet: Fleet) -> None:
+    plan = fleet.pyinfra("--dry", "--diff", "--data", 'serve={"draft_tokens": 3}')
+    assert "because what it is started from will change: draft depth" in plan.text, plan.text
+    data = ("--data", 'serve={"draft_tokens": 3}')
+    assert fleet.pyinfra("-y", *data, json_results=True).operations("success", BOX) == [
+        "Draft depth",
+        "Server answers",
+    ]
+    assert fleet.pyinfra("-y", *data, json_results=True).operations("no_change", BOX) == OPERATIONS
 
 
 def test_plan_apply_nothing_left_drift_repair_and_a_new_key(fleet: Fleet) -> None:
@@ -144,3 +158,5 @@ def test_plan_apply_nothing_left_drift_repair_and_a_new_key(fleet: Fleet) -> Non
     a_second_run_changes_nothing_and_costs_little(fleet)
     drift_is_found_by_name_and_only_that_is_repaired(fleet)
     a_rotated_key_restarts_the_server_and_leaves_the_launcher_alone(fleet)
+    if fleet.found["engine"] == "python":
+        another_draft_depth_takes_effect_at_once(fleet)

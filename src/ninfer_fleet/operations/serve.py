@@ -7,11 +7,12 @@ younger than the process, or when it does not answer as declared; never otherwis
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from pyinfra.api.hiddenvalue import HiddenValue
+from pyinfra.api.operation import OperationMeta
 
 from ninfer_fleet import launcher as launchers
 from ninfer_fleet import preflight, reads, vram
@@ -189,20 +190,41 @@ def launcher(box: Settings, template: str) -> Iterator[Any]:
         return
     state = read(Tasks, paths=[box.task.path])[tasks.task_path(box.task.path)]
     if state.running:
+        why = "cmd.exe would go on in the middle of a launcher replaced under it"
+        diff.show(f"Will stop {diff.bold('ninfer-serve')}", [f"because {why}"], why)
         yield from _stop(box)
     yield from changes
 
 
+def _changing(operation: OperationMeta) -> bool:
+    """Whether that earlier operation changes the box: in a plan it will, in a run it has."""
+    if current_run().is_executing:
+        return operation.is_complete() and operation.did_change()
+    return bool(operation.will_change)
+
+
 @box_operation()
-def ready(box: Settings) -> Iterator[Any]:
+def ready(box: Settings, started_from: Mapping[str, OperationMeta] | None = None) -> Iterator[Any]:
     """The server runs under its task, was started from what is declared now, and answers.
 
     That is: /health 200, /v1/models 401 without the key and 200 with it, the declared model and context.
     Otherwise it is started, or stopped and started; afterwards it must be another process, or the box fails
     with the end of its log.
+
+    Args:
+        box: what is declared.
+        started_from: the operations on what the server is started from, by a word for it: a plan then names the
+            restart that their changes will bring (what is on the box now cannot tell it).
     """
     before = look(box)
     faults = before.faults()
+    changing = [what for what, operation in (started_from or {}).items() if _changing(operation)]
+    if changing and (before.processes or current_run().is_executing):
+        verb = "has changed" if current_run().is_executing else "will change"
+        faults = [
+            f"what it is started from {verb}: {', '.join(changing)}",
+            *(faults if before.processes else []),
+        ]
     if not faults:
         current_box().noop(f"ninfer-serve answers as declared (process {before.processes[0].process_id})")
         return
