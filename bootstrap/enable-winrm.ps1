@@ -65,4 +65,4 @@ else {
 
 $sha256 = [Security.Cryptography.SHA256]::Create()
 $digest = ([BitConverter]::ToString($sha256.ComputeHash($certificate.RawData)) -replace '-', '').ToLowerInvariant()
-Write-Output ('winrm_certificate_sha256: ' + $digest)
+Write-Output ('certificate_sha256: ' + $digest)

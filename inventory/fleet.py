@@ -7,9 +7,15 @@ from pathlib import Path as _Path
 
 from pyinfra import logger as _logger
 
+from ninfer_fleet.inventory import InventoryError as _InventoryError
 from ninfer_fleet.inventory import read_fleet as _read_fleet
 
 _directory = _Path(__file__).resolve().parent
+if _Path.cwd() != _directory.parent:
+    # pyinfra reads config.py and group_data/ from the current folder: elsewhere it would apply defaults.
+    raise _InventoryError(
+        f"run pyinfra in {_directory.parent}, the folder of deploy.py and group_data; this is {_Path.cwd()}"
+    )
 _declared = _directory / "fleet.yml"
 
 if _declared.exists() and not _os.environ.get("NINFER_FLEET_SIMULATED"):  # set it to rehearse

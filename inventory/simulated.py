@@ -4,10 +4,14 @@ Only what differs from a real box stands here, as data of the box: where it list
 model artifact from the simulator's own mirror in place of 17 GB from the internet.
 """
 
+from ninfer_fleet.inventory import InventoryError as _InventoryError
 from ninfer_fleet.inventory import add as _add
 from simbox import service as _service
 
-_fleet = _service.up()
+try:
+    _fleet = _service.up()
+except _service.SimError as _error:
+    raise _InventoryError(f"simulated boxes: {_error}") from None
 _artifact = _fleet["artifact"]
 _groups = {}
 for _box in _fleet["boxes"]:

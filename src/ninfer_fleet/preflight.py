@@ -275,6 +275,11 @@ def _judge_disks(box: Settings, found: Found, verdict: Verdict) -> None:
                 f"restores a prefix needs NVMe (chain: {' > '.join(place.chain)})",
                 "declare serve.disk_cache_dir on an NVMe disk, or serve.disk_cache False",
             )
+        elif place.root is None and "no part of" in (place.reason or ""):
+            verdict.refuse(
+                f"disk cache: {cache} is on a drive that this box does not have",
+                "declare serve.disk_cache_dir on an NVMe disk of the box, or serve.disk_cache False",
+            )
         elif place.kind == "unknown":
             verdict.warnings.append(
                 f"disk cache: whether {cache} lies on NVMe is not known ({place.reason}; chain: "

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import errno
 import fcntl
 import os
 import secrets
@@ -135,6 +136,10 @@ class RunningBox:
         return PythonEngine(self.box), start
 
 
+class AddressTaken(Exception):
+    """Another process listens where a box should."""
+
+
 class Daemon:
     """All boxes of one fleet directory."""
 
@@ -159,6 +164,21 @@ class Daemon:
             self._down()
 
     def _up(self) -> None:
+        try:
+            self._listen()
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            taken = (
+                self._plan.boxes[len(self._boxes) - 1].address if self._boxes else self._plan.mirror_address
+            )
+            raise AddressTaken(
+                f"a port of {taken} is in use, most likely by the simulated boxes of another folder; stop those "
+                "(`ninfer-fleet sim down` there), or use other addresses: --network 127.0.90, or "
+                "NINFER_FLEET_SIM_NETWORK=127.0.90 in the environment"
+            ) from error
+
+    def _listen(self) -> None:
         self._rpc.start()
         self._mirror = Mirror(self._layout.directory / "mirror", self._plan.mirror_address)
         self._mirror.start()
@@ -250,7 +270,7 @@ def main(arguments: list[str] | None = None) -> int:
     except Exception as error:
         traceback.print_exc()
         if not pipe.closed:
-            pipe.write(f"{type(error).__name__}: {error}")
+            pipe.write(str(error) if isinstance(error, AddressTaken) else f"{type(error).__name__}: {error}")
             pipe.close()
         return 1
     return 0
