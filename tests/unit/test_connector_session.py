@@ -647,6 +647,16 @@ def test_powershell_that_ends_at_once_says_why(box: FakeBox) -> None:
     assert box.live == 0
 
 
+def test_a_start_that_fails_tells_what_stdout_said(box: FakeBox) -> None:
+    class Limited(FakeShell):
+        def read(self, wait_s: float) -> Output:
+            return Output(b"winfleet: PowerShell here is limited to ConstrainedLanguage\r\n", b"", 1)
+
+    session = Session(lambda: Limited(box), FakeProgram(), bootstrap)
+    with pytest.raises(StartFailed, match="it said: winfleet: .* limited to ConstrainedLanguage"):
+        session.open()
+
+
 def test_powershell_that_never_answers_ends_at_its_own_deadline(box: FakeBox) -> None:
     box.on_read = lambda data: b""
     session = session_of(box, start_timeout_s=30)

@@ -50,6 +50,14 @@ def stalling(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> WineTools:
     return WineTools(wine, wine, tmp_path)
 
 
+def test_a_wine_that_dies_is_started_anew(stalling: WineTools, tmp_path: Path) -> None:
+    stalling.wine.write_text(f"#!/bin/sh\necho $$ >>{tmp_path}/starts\n")
+    with pytest.raises(process.StartFailed) as failed:
+        process.start(stalling, tmp_path, "cmd.exe", {}, tmp_path)
+    assert failed.value.errno == ERROR_INTERNAL
+    assert len((tmp_path / "starts").read_text().split()) == 3
+
+
 def test_a_wine_that_stalls_is_ended_and_started_anew(stalling: WineTools, tmp_path: Path) -> None:
     with pytest.raises(process.StartFailed) as failed:
         process.start(stalling, tmp_path, "cmd.exe", {}, tmp_path)

@@ -110,16 +110,19 @@ class Loop:
         if match is None:
             raise ValueError("not a bootstrap line")
         self._nonce = match[1].decode()
+        mode = self._box.windows.system.session()["LanguageMode"]
+        if mode != "FullLanguage":
+            self._write(
+                f"winfleet: PowerShell here is limited to {mode}, the loop needs FullLanguage\r\n".encode()
+            )
+            return 1
         self._frame("loaded", {"PSVersion": PS_VERSION})
         try:
             if not self._load(match[2].decode().lower()):
                 return 0
         except (ValueError, OSError, EOFError, zlib.error) as error:
-            # PowerShell would go on reading code from stdin; nothing that comes now is for it.
             self._complain(f"winfleet: {error}\r\n".encode())
-            while self._stdin.readline():
-                pass
-            return 0
+            return 1
         self._frame("ready", session(Call(self._box, {}, process_id=self._process_id)))
         while line := self._stdin.readline():
             if line.strip():

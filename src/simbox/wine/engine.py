@@ -10,7 +10,7 @@ from simbox.engine import Chunk, Process
 from simbox.wine import commandline
 from simbox.wine.locate import locate
 from simbox.wine.prefix import windows_path
-from simbox.wine.process import ERROR_TIMEOUT, StartFailed, WineProcess, start, variables
+from simbox.wine.process import StartFailed, WineProcess, start, variables
 
 if TYPE_CHECKING:
     from simbox.box import Box
@@ -103,7 +103,7 @@ class WineEngine:
             try:
                 process = WineProcess(self._tools, self._box.directory, text, values, directory)
             except StartFailed as error:
-                if error.errno != ERROR_TIMEOUT:
+                if not error.before_windows:
                     raise
                 told = str(error).encode()
             else:

@@ -49,6 +49,11 @@ _LOCALES = {"zh-CN": "zh_CN.UTF-8", "de-DE": "de_DE.UTF-8"}
 class StartFailed(OSError):
     """CreateProcess failed on the box; errno holds the Win32 error."""
 
+    @property
+    def before_windows(self) -> bool:
+        """Wine itself stalled or ended before Windows was asked: another attempt may work."""
+        return self.errno in (ERROR_TIMEOUT, ERROR_INTERNAL)
+
 
 class WineProcess:
     """One Windows process with pipes as stdin and stdout, and what it started; a simbox.engine.Process.
@@ -304,7 +309,7 @@ def start(
         try:
             return WineProcess(tools, box, command_line, variables, directory, priority_class, piped)
         except StartFailed as error:
-            if error.errno != ERROR_TIMEOUT or attempt == _ATTEMPTS:
+            if not error.before_windows or attempt == _ATTEMPTS:
                 raise
     raise AssertionError("unreachable")
 

@@ -2,6 +2,8 @@
 # $WF = '<nonce>:<sha256 of the program>' stands before it.
 $ErrorActionPreference = 'Stop';
 $ProgressPreference = 'SilentlyContinue';
+# A policy such as AppLocker: no method below could be called. What is said is all that such a session may do.
+if ($ExecutionContext.SessionState.LanguageMode -ne 'FullLanguage') { 'winfleet: PowerShell here is limited to ' + $ExecutionContext.SessionState.LanguageMode + ', the loop needs FullLanguage'; exit 1 };
 try {
 $WFIn = New-Object System.IO.StreamReader -ArgumentList ([Console]::OpenStandardInput()), (New-Object System.Text.UTF8Encoding -ArgumentList $false), $false, 65536;
 $WFOut = [Console]::OpenStandardOutput();
@@ -23,4 +25,6 @@ Start-WireLoop -Nonce $WF.Split(':')[0] -Reader $WFIn -Output $WFOut
 }
 } catch {
 [Console]::Error.WriteLine('winfleet: ' + $_.Exception.Message + ' ' + $_.InvocationInfo.PositionMessage);
+# Else PowerShell would go on and take what comes for code.
+exit 1
 }

@@ -5,7 +5,7 @@ function Start-WireLoop {
     param([string] $Nonce, [System.IO.StreamReader] $Reader, [System.IO.Stream] $Output)
     $global:Wire = @{
         Nonce = $Nonce; Output = $Output; Hash = [System.Security.Cryptography.SHA256]::Create()
-        Sequence = 0; Index = 1; Reply = $true; Frames = $null; LastSequence = 0
+        Sequence = 0; Index = 1; Reply = $true; Frames = $null; Kept = 0; LastSequence = 0
         Memory = New-Object System.Collections.ArrayList; Payload = $null
     }
     try {
@@ -39,7 +39,15 @@ function Write-WireFrame {
     $sum = (Get-WireSum -Bytes $ascii.GetBytes($body)).Substring(0, 8)
     $bytes = $ascii.GetBytes("`n~WF1 $($wire.Nonce) $($wire.Sequence) $($wire.Index) $Kind $($body.Length) $sum $body`n")
     $wire.Index++
-    if ($null -ne $wire.Frames) { [void] $wire.Frames.Add($bytes) }
+    if ($null -ne $wire.Frames) {
+        [void] $wire.Frames.Add($bytes)
+        $wire.Kept += $bytes.Length
+        # An answer that will not be remembered must not fill the memory of this process while it grows.
+        if ($wire.Kept -gt 8MB) {
+            $wire.Memory[$wire.Memory.Count - 1].Frames = $null
+            $wire.Frames = $null
+        }
+    }
     if ($wire.Reply) { Send-WireByte -Bytes $bytes }
 }
 
@@ -98,6 +106,14 @@ function Invoke-WireRequest {
         $header = ConvertFrom-WireJson -Text $text
         if ($header['nonce'] -cne $wire.Nonce) { return }
         $sequence = [long] $header['seq']
+        $payload = $null
+        $bytes = 0
+        if ($parts.Length -gt 1) {
+            $payload = [Convert]::FromBase64String($parts[1])
+            $bytes = $payload.Length
+        }
+        # Cut within its payload: the whole request follows.
+        if ($header.ContainsKey('payload_bytes') -and $bytes -ne $header['payload_bytes']) { return }
     } catch {
         # Whoever sent it did not know the nonce, or the line was cut: there is no request to answer.
         return
@@ -110,6 +126,7 @@ function Invoke-WireRequest {
     $wire.LastSequence = $sequence
     $wire.Sequence = $sequence
     $wire.Index = 0
+    $wire.Kept = 0
     $wire.Reply = $reply
     $wire.Frames = New-Object System.Collections.ArrayList
     [void] $wire.Memory.Add(@{ Sequence = $sequence; Frames = $wire.Frames })
@@ -117,8 +134,6 @@ function Invoke-WireRequest {
     $clock = [System.Diagnostics.Stopwatch]::StartNew()
     $wire.Payload = $null
     try {
-        $payload = $null
-        if ($parts.Length -gt 1) { $payload = [Convert]::FromBase64String($parts[1]) }
         $answers = Get-WireAnswer -Calls @($header['calls']) -Mode ([string] $header['mode']) -Payload $payload
     } catch {
         $answers = @(@{ ok = $false; error = (ConvertTo-WireError -ErrorRecord $_ -Command '') })

@@ -19,9 +19,16 @@ function Invoke-BoxScript {
 }
 
 function Write-WireOutput {
-    # An output frame of text; empty text is nothing.
+    # Output frames of text, of 256 Ki characters at most: a frame is held several times over while it is made.
     param([string] $Stream, [string] $Text)
-    if ($Text.Length -gt 0) { Write-WireFrame -Kind 'output' -Data @{ stream = $Stream; text = $Text } }
+    $at = 0
+    while ($at -lt $Text.Length) {
+        $length = [Math]::Min(262144, $Text.Length - $at)
+        # Both halves of a character stay together.
+        if ($at + $length -lt $Text.Length -and [char]::IsHighSurrogate($Text[$at + $length - 1])) { $length++ }
+        Write-WireFrame -Kind 'output' -Data @{ stream = $Stream; text = $Text.Substring($at, $length) }
+        $at += $length
+    }
 }
 
 function Invoke-CmdText {
@@ -177,8 +184,9 @@ function Invoke-PowerShellText {
         [void] $runspace.SessionStateProxy.Path.SetLocation($Folder)
         $runspace.SessionStateProxy.SetVariable('ProgressPreference', 'SilentlyContinue')
         $shell.Runspace = $runspace
-        [void] $shell.AddScript((Get-RenderingText)).AddArgument($Text)
-        return Receive-ShellOutput -Shell $shell -Payload $Payload -TimeoutSeconds $TimeoutSeconds
+        $queue = [hashtable]::Synchronized(@{ Written = [long] 0; Sent = [long] 0 })
+        [void] $shell.AddScript((Get-RenderingText)).AddArgument($Text).AddArgument($queue)
+        return Receive-ShellOutput -Shell $shell -Queue $queue -Payload $Payload -TimeoutSeconds $TimeoutSeconds
     } finally {
         foreach ($name in $before.Keys) { [Environment]::SetEnvironmentVariable([string] $name, $before[$name]) }
         # A runspace that did not stop would make Dispose wait for ever.
@@ -191,8 +199,9 @@ function Invoke-PowerShellText {
 }
 
 function Get-RenderingText {
-    # What runs in the other runspace: strings pass as they are, runs of other objects are formatted together.
-    return 'param($WFText)
+    # What runs in the other runspace: strings pass as they are, runs of other objects are formatted together. Text
+    # that is ahead of what was sent by 4 Mi characters waits: it must not fill the memory of a shell.
+    return 'param($WFText, $WFQueue)
 function Out-WireText {
     begin { $format = $null }
     process {
@@ -209,12 +218,19 @@ function Out-WireText {
     }
     end { if ($null -ne $format) { $format.End() } }
 }
-$input | . ([ScriptBlock]::Create($WFText)) | Out-WireText'
+function Wait-WireRoom {
+    process {
+        $_
+        $WFQueue.Written += ([string] $_).Length + 1
+        while ($WFQueue.Written - $WFQueue.Sent -gt 4MB) { [System.Threading.Thread]::Sleep(10) }
+    }
+}
+$input | . ([ScriptBlock]::Create($WFText)) | Out-WireText | Wait-WireRoom'
 }
 
 function Receive-ShellOutput {
     # Send what the runspace writes until it has ended or its time is up.
-    param([System.Management.Automation.PowerShell] $Shell, [byte[]] $Payload, [double] $TimeoutSeconds)
+    param([System.Management.Automation.PowerShell] $Shell, [hashtable] $Queue, [byte[]] $Payload, [double] $TimeoutSeconds)
     $given = New-Object 'System.Management.Automation.PSDataCollection[psobject]'
     if ($null -ne $Payload) {
         foreach ($line in (New-Object System.Text.UTF8Encoding -ArgumentList $false).GetString($Payload).Replace("`r`n", "`n").TrimEnd([char] "`n").Split([char] "`n")) { $given.Add($line) }
@@ -228,23 +244,23 @@ function Receive-ShellOutput {
     $began = [datetime]::Now
     $running = $Shell.BeginInvoke($given, $output, $settings, $null, $null)
     while (-not $running.AsyncWaitHandle.WaitOne(100)) {
-        Send-ShellOutput -Shell $Shell -Output $output
+        Send-ShellOutput -Shell $Shell -Output $output -Queue $Queue
         if ($TimeoutSeconds -gt 0 -and $clock.Elapsed.TotalSeconds -gt $TimeoutSeconds) {
             Stop-ShellRun -Shell $Shell -Began $began
-            Send-ShellOutput -Shell $Shell -Output $output
+            Send-ShellOutput -Shell $Shell -Output $output -Queue $Queue
             return [pscustomobject] @{ ExitCode = $null; TimedOut = $true }
         }
     }
     $code = 0
     try {
         [void] $Shell.EndInvoke($running)
-        Send-ShellOutput -Shell $Shell -Output $output
+        Send-ShellOutput -Shell $Shell -Output $output -Queue $Queue
         if ($Shell.Runspace.SessionStateProxy.GetVariable('WFSuccess') -eq $false) {
             $code = $Shell.Runspace.SessionStateProxy.GetVariable('LASTEXITCODE')
             if (-not $code) { $code = 1 }
         }
     } catch {
-        Send-ShellOutput -Shell $Shell -Output $output
+        Send-ShellOutput -Shell $Shell -Output $output -Queue $Queue
         $cause = $_.Exception
         while ($null -ne $cause.InnerException -and $cause -isnot [System.Management.Automation.ExitException]) { $cause = $cause.InnerException }
         if ($cause -is [System.Management.Automation.ExitException]) {
@@ -273,9 +289,15 @@ function Stop-ShellRun {
 
 function Send-ShellOutput {
     # What has come since the last time, in few frames.
-    param([System.Management.Automation.PowerShell] $Shell, [object] $Output)
+    param([System.Management.Automation.PowerShell] $Shell, [object] $Output, [hashtable] $Queue)
     $out = New-Object System.Text.StringBuilder
-    foreach ($line in $Output.ReadAll()) { [void] $out.Append([string] $line).Append("`n") }
+    foreach ($line in $Output.ReadAll()) {
+        [void] $out.Append([string] $line).Append("`n")
+        $Queue.Sent += ([string] $line).Length + 1
+        if ($out.Length -lt 262144) { continue }
+        Write-WireOutput -Stream 'stdout' -Text $out.ToString()
+        [void] $out.Clear()
+    }
     foreach ($record in $Shell.Streams.Information.ReadAll()) { [void] $out.Append([string] $record).Append("`n") }
     Write-WireOutput -Stream 'stdout' -Text $out.ToString()
     $errors = New-Object System.Text.StringBuilder

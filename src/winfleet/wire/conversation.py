@@ -224,11 +224,14 @@ class Conversation:
         if output.stderr:
             self._around.log(f"{self.shell.endpoint}: on stderr: {output.stderr[:200]!r}")
         self._stderr += output.stderr
-        del self._stderr[:-STDERR_TAIL_BYTES]
         frames = self._reader.feed(output.stdout)
         for line in self._reader.take_noise():
+            if not self._seq:
+                # A PowerShell that does not get as far as the loop tells why on whatever stream it may use.
+                self._stderr += line + b"\n"
             self._damaged = self._damaged or line.startswith(MARK)
             self._around.log(f"{self.shell.endpoint}: not part of the conversation: {line[:200]!r}")
+        del self._stderr[:-STDERR_TAIL_BYTES]
         return frames
 
     def _await(self, kind: str, deadline: float, timeout_s: float) -> Frame:
