@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test quick lint clean
+.PHONY: help demo test quick lint coverage-powershell clean
 help:
 	@echo "make demo   three simulated boxes: plan, apply, no change, drift, repair"
 	@echo "make test   lint, types and every test"
 	@echo "make quick  the tests that need no Wine"
+	@echo "make coverage-powershell  the share of the box commands that the tests run, on wine"
 	@echo "make clean  stop the simulated boxes, remove .venv and caches"
 
 $(READY): pyproject.toml constraints.txt
@@ -30,6 +31,10 @@ test: lint
 
 quick: $(READY)
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not wine"
+
+coverage-powershell: $(READY)
+	NINFER_FLEET_POWERSHELL_COVERAGE=build/powershell-coverage.txt \
+	    $(BIN)/python -m pytest -m wine tests/contract -k "not zh_CN and not de_DE"
 
 clean:
 	-[ ! -x $(BIN)/ninfer-fleet ] || $(BIN)/ninfer-fleet sim down
