@@ -23,8 +23,8 @@ from winfleet.models.acl import (
 from winfleet.models.answer import ModelError
 from winfleet.models.firewall import ALL_PROFILES, parse_rule
 from winfleet.models.firewall_rule import Rule, rule_differences
-from winfleet.models.rule_scope import for_listener
 from winfleet.models.networks import NetworkSet
+from winfleet.models.rule_scope import for_listener
 
 NOBODY = Accounts({}, {})
 
