@@ -14,6 +14,7 @@ import threading
 import time
 import tty
 import uuid
+import weakref
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -115,6 +116,9 @@ class WineProcess:
         # Wakes the reader when the process has ended: its terminal may stay open, held by Wine's services.
         self._wake, self._waker = os.pipe()
         self._selector.register(self._wake, selectors.EVENT_READ)
+        # Of a process that nobody reads to its end they are closed when it is forgotten.
+        self._open = {self._wake}
+        weakref.finalize(self, _close, self._open)
         self._process = self._spawn(arguments, environment, directory, piped)
         self._watcher = threading.Thread(target=self._watch, name="wine process", daemon=True)
         self._watcher.start()
@@ -200,6 +204,7 @@ class WineProcess:
         self, arguments: list[str], environment: dict[str, str], directory: Path, piped: bool
     ) -> subprocess.Popen[bytes]:
         self._terminal, theirs = pty.openpty()
+        self._open.add(self._terminal)
         tty.setraw(theirs)
 
         def own_terminal() -> None:
@@ -287,12 +292,19 @@ class WineProcess:
         del self._outputs[descriptor]
         self._selector.unregister(descriptor)
         if descriptor == self._terminal:
+            self._open.discard(descriptor)
             os.close(descriptor)
         elif self._process.stdout is not None:
             self._process.stdout.close()
         if not self._outputs:
             self._selector.close()
+            self._open.discard(self._wake)
             os.close(self._wake)
+
+
+def _close(descriptors: set[int]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 def start(
