@@ -26,7 +26,7 @@ _START_PING = (
     "$start = New-Object Diagnostics.ProcessStartInfo 'C:\\Windows\\System32\\ping.exe', '-n 300 127.0.0.1'; "
     # Nobody reads what it writes: a handle of ours in its hands would keep the session's own output open.
     "$start.UseShellExecute = $false; $start.CreateNoWindow = $true; $start.RedirectStandardOutput = $true; "
-    "$start.RedirectStandardError = $true; [void] [Diagnostics.Process]::Start($start)"
+    "$start.RedirectStandardError = $true; [Diagnostics.Process]::Start($start).Id"
 )
 
 
@@ -126,9 +126,18 @@ def _held(place: Place, path: str) -> Iterator[None]:
 @contextmanager
 def _running(place: Place) -> Iterator[dict[str, Any]]:
     """A program of the box, as Get-BoxProcess sees it. PowerShell starts it, or where there is none cmd.exe."""
-    known = {row["ProcessId"] for row in _pings(place)}
     printed = _powershell(place, _START_PING)
-    program = None if printed is not None else place.start(_PING)
+    if printed is not None:
+        (row,) = ask(place, [Call("Get-BoxProcess", ProcessId=[int(printed)])])[0]
+        place.owns(row["ProcessId"])
+        try:
+            yield row
+        finally:
+            identity = {name: row[name] for name in ("ProcessId", "CreationTimeUtc")}
+            place.run([Call("Stop-BoxProcess", **identity)])
+        return
+    known = {row["ProcessId"] for row in _pings(place)}
+    program = place.start(_PING)
     found: list[dict[str, Any]] = []
 
     def appeared() -> bool:
@@ -140,11 +149,7 @@ def _running(place: Place) -> Iterator[dict[str, Any]]:
         place.owns(found[0]["ProcessId"])
         yield found[0]
     finally:
-        if program is not None:
-            program.end()
-        elif found:
-            identity = {name: found[0][name] for name in ("ProcessId", "CreationTimeUtc")}
-            place.run([Call("Stop-BoxProcess", **identity)])
+        program.end()
 
 
 def _powershell(place: Place, text: str) -> str | None:
