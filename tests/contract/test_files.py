@@ -1,4 +1,4 @@
-"""Files and folders: the cases of cases/files.yml, junctions and uploads, on every engine."""
+"""Files and folders beyond single calls: uploads in parts, junctions in trees, on every engine."""
 
 from __future__ import annotations
 
@@ -7,41 +7,11 @@ import gzip
 import hashlib
 import itertools
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
-import yaml
 from powershell import BoxFault, EngineBox
 
-CASES: list[dict[str, Any]] = yaml.safe_load(
-    Path(__file__).with_name("cases").joinpath("files.yml").read_text("utf-8")
-)
 _NUMBERS = itertools.count(1)
-
-
-def filled(value: Any, folder: str) -> Any:
-    """The case with its scratch folder and its long name put in."""
-    if isinstance(value, str):
-        return value.replace("{D}", folder).replace("{long}", "a name of many characters " * 4 + "x")
-    if isinstance(value, list):
-        return [filled(item, folder) for item in value]
-    if isinstance(value, dict):
-        return {key: filled(item, folder) for key, item in value.items()}
-    return value
-
-
-def assert_contains(found: Any, wanted: Any) -> None:
-    """Every named property has the wanted value; lists have the same length."""
-    if isinstance(wanted, dict):
-        for key, item in wanted.items():
-            assert_contains(found[key], item)
-    elif isinstance(wanted, list):
-        assert len(found) == len(wanted), found
-        for one, item in zip(found, wanted, strict=True):
-            assert_contains(one, item)
-    else:
-        assert found == wanted
 
 
 @contextlib.contextmanager
@@ -61,61 +31,6 @@ def held(box: EngineBox, path: str) -> Iterator[None]:
         yield
     finally:
         program.terminate()
-
-
-def lay(box: EngineBox, item: dict[str, Any], stack: contextlib.ExitStack) -> None:
-    if "held" in item:
-        stack.enter_context(held(box, item["held"]))
-    elif "directory" in item:
-        box.host(item["directory"]).mkdir(parents=True)
-    else:
-        host = box.host(item["file"])
-        host.parent.mkdir(parents=True, exist_ok=True)
-        host.write_bytes(item["text"].encode())
-        if item.get("read_only"):
-            box.call("Set-BoxFileAttribute", Path=item["file"], ReadOnly=True)
-
-
-def check(box: EngineBox, item: dict[str, Any]) -> None:
-    host = box.host(item["path"])
-    if "children" in item:
-        assert sorted(child.name for child in host.iterdir()) == item["children"]
-        return
-    if "no_parts" in item:
-        assert not list(host.glob("*.part"))
-        return
-    (found,) = box.call("Get-BoxFile", Path=[item["path"]])
-    assert found["Kind"] == item["kind"]
-    assert host.exists() == (item["kind"] != "absent")
-    if "text" in item:
-        assert host.read_bytes() == item["text"].encode()
-    if "size_bytes" in item:
-        assert host.stat().st_size == found["SizeBytes"] == item["size_bytes"]
-    if "read_only" in item:
-        assert ("ReadOnly" in found["Attributes"]) == item["read_only"]
-
-
-@pytest.mark.parametrize("case", CASES, ids=[case["name"] for case in CASES])
-def test_case(box: EngineBox, case: dict[str, Any]) -> None:
-    folder = f"C:\\file cases\\{next(_NUMBERS)}"
-    case = filled(case, folder)
-    box.host(folder).mkdir(parents=True)
-    payload = bytes(index * 7 % 251 for index in range(case.get("content_bytes", 0)))
-    payload = payload or case.get("content", "").encode()
-    parameters = dict(case["parameters"])
-    if case["call"] == "Set-BoxFile":
-        parameters.setdefault("Sha256", hashlib.sha256(payload).hexdigest())
-    with contextlib.ExitStack() as stack:
-        for item in case.get("given", []):
-            lay(box, item, stack)
-        if "error" in case:
-            with pytest.raises(BoxFault) as fault:
-                box.call(case["call"], payload, **parameters)
-            assert_contains(fault.value.error, case["error"])
-        else:
-            assert_contains(box.call(case["call"], payload, **parameters), case.get("value", {}))
-        for item in case.get("then", []):
-            check(box, item)
 
 
 @pytest.fixture
