@@ -49,7 +49,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
     "Remove-BoxFirewallRule": {"Name": ["ninfer-fleet-read-only"]},
     "Remove-BoxItem": {"Path": [ROOM], "Recurse": True},
     "Remove-BoxRegistryValue": {"Key": "HKLM:\\SOFTWARE\\ReadOnly", "Name": "kept"},
-    "Remove-BoxTaskFolder": {"Path": "\\NInferFleet"},
+    "Remove-BoxTaskFolder": {"Path": ["\\NInferFleet"]},
     "Set-BoxAcl": {"Path": FILE, "Sddl": "D:PAI(A;;FA;;;SY)"},
     "Set-BoxFile": {"Path": FILE, "Sha256": "0" * 64, "Encoding": "none"},
     "Set-BoxFileAttribute": {"Path": FILE, "ReadOnly": True},

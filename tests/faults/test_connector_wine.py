@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import io
 import json
 import os
 import random
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ from simbox import service
 from simbox.wine import launcher, locate
 from winfleet.calls import Call
 from winfleet.connectors.winrm import WinRMConnector
-from winfleet.wire.errors import OutcomeUnknown
+from winfleet.wire.errors import DeadlineExceeded, OutcomeUnknown
 
 pytestmark = pytest.mark.wine
 
@@ -57,6 +59,8 @@ def connector(
         data["winrm_scheme"] = "http"
     else:
         data["winrm_certificate_sha256"] = box["certificate_sha256"]
+    if getattr(request, "param", "") == "short polls":
+        data["winrm_operation_timeout_s"] = 1
     inventory = Inventory((["@winrm/gpu01"], data))
     state = State(inventory, Config(CONNECT_TIMEOUT=10))
     state.is_executing = True
@@ -136,6 +140,37 @@ def test_a_lost_reply_is_fetched_and_nothing_runs_twice(
     connector.get_file(log, sink)
     assert sink.getvalue().split() == [b"start", b"once"]
     assert count(fleet, "process_start") == starts
+
+
+@pytest.mark.parametrize("connector", ["short polls"], indirect=True)
+def test_a_command_may_outlast_any_number_of_polls(connector: WinRMConnector, fleet: Path) -> None:
+    """Ten minutes are 14 polls of 45 s; here they are of a second, and the test says when the command ends."""
+    value(connector, Call("New-BoxDirectory", Path=[FOLDER]))
+    go = f"{FOLDER}\\go"
+    text = f"'begun'; while (-not [IO.File]::Exists('{go}')) {{ Start-Sleep -Milliseconds 20 }}; 'ended'"
+    starts, polls = count(fleet, "process_start"), count(fleet, "http_request")
+    with ThreadPoolExecutor(1) as pool:
+        running = pool.submit(connector.run_shell_command, text)
+        try:
+            while count(fleet, "http_request") < polls + 6 and not running.done():
+                concurrent.futures.wait([running], timeout=0.2)
+        finally:
+            drive = Path(service.fleet(fleet)["boxes"][0]["events"]).parent / "drive_c"  # type: ignore[index]
+            drive.joinpath(*go[3:].split("\\")).touch()
+        ok, output = running.result()
+    assert ok
+    assert output.stdout_lines == ["begun", "ended"]
+    assert count(fleet, "process_start") == starts
+
+
+@pytest.mark.parametrize("connector", ["short polls"], indirect=True)
+@pytest.mark.parametrize("shell", ["powershell", "cmd"])
+def test_a_command_out_of_time_leaves_no_process(connector: WinRMConnector, shell: str) -> None:
+    ping = "C:\\windows\\system32\\ping.exe -n 600 127.0.0.1"
+    text = f"echo begun{'&' if shell == 'cmd' else ';'} {ping}"
+    with pytest.raises(DeadlineExceeded, match="did not end within 3 s and was stopped"):
+        connector.run_shell_command(text, _timeout=3, _shell_executable=shell)
+    assert value(connector, Call("Get-BoxProcess", Name=["ping.exe"])) == []
 
 
 def test_the_end_of_powershell_is_reported_and_the_box_goes_on(connector: WinRMConnector) -> None:
