@@ -653,7 +653,7 @@ def test_a_start_that_fails_tells_what_stdout_said(box: FakeBox) -> None:
             return Output(b"winfleet: PowerShell here is limited to ConstrainedLanguage\r\n", b"", 1)
 
     session = Session(lambda: Limited(box), FakeProgram(), bootstrap)
-    with pytest.raises(StartFailed, match="it said: winfleet: .* limited to ConstrainedLanguage"):
+    with pytest.raises(StartFailed, match=r"it said: winfleet: .* limited to ConstrainedLanguage"):
         session.open()
 
 
