@@ -277,3 +277,34 @@ def test_a_proxy_that_is_configured_is_used(box: LoopBox) -> None:
     with socket.create_server((ADDRESS, 0)) as server:
         port = server.getsockname()[1]
     assert "proxy" in refusal(box.connector(winrm_proxy=f"http://{ADDRESS}:{port}"))
+
+
+def test_a_wrong_pin_is_refused_through_a_proxy_too(box: LoopBox) -> None:
+    connects: list[bytes] = []
+
+    def forward(connection: socket.socket) -> None:
+        request = b""
+        while b"\r\n\r\n" not in request:
+            request += connection.recv(4096)
+        connects.append(request)
+        host, port = request.split()[1].decode().split(":")
+        target = socket.create_connection((host, int(port)))
+        connection.sendall(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        for source, sink in ((connection, target), (target, connection)):
+            threading.Thread(target=_pump, args=(source, sink), daemon=True).start()
+
+    with listener(forward) as port:
+        wrong = {"winrm_certificate_sha256": "ab" * 32, "winrm_proxy": f"http://{ADDRESS}:{port}"}
+        text = refusal(box.connector("https", **wrong))
+    assert connects
+    assert connects[0].startswith(b"CONNECT ")
+    assert "certificate" in text
+
+
+def _pump(source: socket.socket, sink: socket.socket) -> None:
+    try:
+        while data := source.recv(65536):
+            sink.sendall(data)
+        sink.shutdown(socket.SHUT_WR)
+    except OSError:
+        pass

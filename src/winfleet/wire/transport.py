@@ -51,6 +51,12 @@ class _OneConnection(HTTPAdapter):
             kwargs["assert_fingerprint"] = self._fingerprint
         super().init_poolmanager(*args, **kwargs)
 
+    def proxy_manager_for(self, proxy: str, **proxy_kwargs: Any) -> Any:
+        """The pool through a proxy is another one; it checks the same fingerprint."""
+        if self._fingerprint is not None:
+            proxy_kwargs["assert_fingerprint"] = self._fingerprint
+        return super().proxy_manager_for(proxy, **proxy_kwargs)
+
 
 class BoxTransport(Transport):
     """pywinrm's transport with the rules above. Attributes: offered_schemes (of the last 401), wait_s."""
