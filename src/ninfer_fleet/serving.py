@@ -91,7 +91,8 @@ def started_from(box: Settings) -> list[str]:
     """Files whose change asks for a restart: what the supervisor reads or runs at a start."""
     key = [box.layout.key_file] if box.serve.api_key is not None else []
     depth = [box.layout.draft_file] if box.serve.spec is not None else []
-    return [box.layout.launcher, *key, *depth, box.layout.current, reads.stamp_path(box)]
+    release = f"{reads.release_folder(box)}\\release.json"  # written last whenever a release is staged
+    return [box.layout.launcher, *key, *depth, box.layout.current, release, reads.stamp_path(box)]
 
 
 def look(box: Settings) -> Look:

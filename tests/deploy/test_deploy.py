@@ -150,6 +150,24 @@ def another_draft_depth_takes_effect_at_once(fleet: Fleet) -> None:
     assert fleet.pyinfra("-y", *data, json_results=True).operations("no_change", BOX) == OPERATIONS
 
 
+def serving(fleet: Fleet) -> list[int]:
+    """Ids of the processes that listen on the box."""
+    status = next(row for row in fleet.ask("status") if row["name"] == BOX)
+    return sorted(one["OwningProcess"] for one in status["listeners"])
+
+
+def an_altered_program_is_replaced_and_no_longer_runs(fleet: Fleet) -> None:
+    before = serving(fleet)
+    program = fleet.drive_c(BOX) / "ninfer" / "current" / "ninfer-serve.exe"
+    with program.open("ab") as file:
+        file.write(b"altered by hand")
+    done = fleet.pyinfra("-y", json_results=True)
+    assert done.code == 0, done.text
+    assert done.operations("success", BOX) == ["Engine built for this card", "Server answers"]
+    assert serving(fleet) not in ([], before)
+    assert fleet.pyinfra("-y", json_results=True).operations("no_change", BOX) == OPERATIONS
+
+
 def test_plan_apply_nothing_left_drift_repair_and_a_new_key(fleet: Fleet) -> None:
     # One test, since each part goes on from the one before, and a runner may spread tests over processes.
     plan_names_everything_and_touches_nothing(fleet)
@@ -158,5 +176,6 @@ def test_plan_apply_nothing_left_drift_repair_and_a_new_key(fleet: Fleet) -> Non
     a_second_run_changes_nothing_and_costs_little(fleet)
     drift_is_found_by_name_and_only_that_is_repaired(fleet)
     a_rotated_key_restarts_the_server_and_leaves_the_launcher_alone(fleet)
+    an_altered_program_is_replaced_and_no_longer_runs(fleet)
     if fleet.found["engine"] == "python":
         another_draft_depth_takes_effect_at_once(fleet)

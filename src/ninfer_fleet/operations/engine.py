@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ninfer_fleet import argv, reads
+from ninfer_fleet.operations import serve
 from ninfer_fleet.release import Release, ReleaseFile, release_faults
 from ninfer_fleet.settings import Settings
 from winfleet import diff
@@ -302,5 +303,7 @@ def _stage(box: Settings, tools: Tools, places: Places) -> Iterator[Any]:
     )
     yield from files.put._inner(files=[files.FileContent(f"{part}\\release.json", release.encode())])
     if read(Files, paths=[folder])[folder].exists:
+        # Windows does not let go of a program that runs: half a folder would be gone and the server with it.
+        yield from serve.stopped._inner(box=box)
         yield Call("Remove-BoxItem", Path=[folder], Recurse=True)
     yield Call("Move-BoxItem", Path=part, Destination=folder)
