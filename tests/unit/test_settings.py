@@ -166,3 +166,25 @@ def test_the_release_is_named_after_everything_that_decides_the_build() -> None:
         assert other.release_id != base.release_id
     same = Settings.model_validate({"serve": KEY, "engine": {"parallel_jobs": 2}}).engine
     assert same.release_id == base.release_id
+
+
+@pytest.mark.parametrize(
+    "path", [r"C:\Windows", r"C:\Windows\Temp\x", r"C:\Users", r"c:\program files\ninfer", r"D:\ProgramData"]
+)
+def test_a_folder_of_windows_is_never_taken_for_ours(path: str) -> None:
+    from ninfer_fleet.settings import Layout, Serve
+
+    for declare in (
+        lambda: Layout(root=path),
+        lambda: Serve(api_key="env:NINFER_API_KEY", disk_cache_dir=path),
+    ):
+        with pytest.raises(ValueError, match="belongs to Windows or to other programs"):
+            declare()
+
+
+@pytest.mark.parametrize("cache", [r"C:\ninfer\secrets", r"C:\NINFER"])
+def test_the_cache_is_not_laid_into_the_root(cache: str) -> None:
+    from ninfer_fleet.settings import Serve, Settings
+
+    with pytest.raises(ValueError, match="lie in each other"):
+        Settings(serve=Serve(api_key="env:NINFER_API_KEY", disk_cache_dir=cache))

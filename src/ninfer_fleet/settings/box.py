@@ -6,7 +6,7 @@ import re
 
 from pydantic import Field, field_validator
 
-from ninfer_fleet.settings.trap import Values, WindowsPath, refuse
+from ninfer_fleet.settings.trap import OwnFolder, Values, refuse
 
 
 class Layout(Values):
@@ -17,9 +17,7 @@ class Layout(Values):
         Layout(root=r"D:\ninfer").current   # D:\ninfer\current
     """
 
-    root: WindowsPath = Field(
-        default=r"C:\ninfer", description="short: the build appends long names below it"
-    )
+    root: OwnFolder = Field(default=r"C:\ninfer", description="short: the build appends long names below it")
 
     @field_validator("root")
     @classmethod

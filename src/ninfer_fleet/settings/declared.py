@@ -23,6 +23,12 @@ from winfleet import secrets
 from winfleet.refusal import Refused, fail_box
 
 
+def _nested(one: str, other: str) -> bool:
+    """Whether one of two folders is, or lies in, the other."""
+    first, second = f"{one}\\".casefold(), f"{other}\\".casefold()
+    return first.startswith(second) or second.startswith(first)
+
+
 class Settings(Values):
     """The declared state of one box: the nouns of group_data.
 
@@ -76,6 +82,13 @@ class Settings(Values):
                 f"grids sized for "
                 "another card leave a partial wave in every decode step",
                 "declare the same number in both: 114 for the 4090 D",
+            )
+        cache = self.serve.disk_cache_dir
+        if cache is not None and _nested(cache, self.layout.root):
+            yield refuse(
+                f"serve.disk_cache_dir {self.serve.disk_cache_dir!r} and layout.root {self.layout.root!r} lie in each "
+                "other: the cache is purged and has an access list of its own",
+                r"declare a folder beside the root, such as C:\ninfer-cache",
             )
         if self.serve.wddm_evictable_budget and self.gpu.display:
             yield refuse(

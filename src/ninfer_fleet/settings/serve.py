@@ -11,7 +11,7 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from ninfer_fleet.settings.trap import Values, WindowsPath, refuse
+from ninfer_fleet.settings.trap import OwnFolder, Values, refuse
 from ninfer_fleet.vram import PAGE_TOKENS, cap_tokens
 
 KvDtype = Literal["bf16", "int8", "rk8v4", "rk4v4", "rk4v4-e8", "rk2v4-e8"]
@@ -120,7 +120,7 @@ class Serve(Values):
     )
 
     disk_cache: bool = Field(default=True, description="prefix cache on NVMe: 38.8 s of prefill become 1.9 s")
-    disk_cache_dir: WindowsPath | None = Field(
+    disk_cache_dir: OwnFolder | None = Field(
         default=r"C:\ninfer-cache", description="always given: the default is per user"
     )
     disk_cache_gb: Positive | None = Field(

@@ -13,6 +13,15 @@ from pydantic_core import PydanticCustomError
 UNSAFE_IN_BAT = set('%!^&|<>"*?')
 _ABSOLUTE = re.compile(r"[A-Za-z]:\\(?:[^\\/:]+\\)*[^\\/:]+")
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.I)
+_OF_WINDOWS = {
+    "windows",
+    "program files",
+    "program files (x86)",
+    "$recycle.bin",
+    "system volume information",
+    "boot",
+    "recovery",
+}
 LONGEST_PATH = 160  # MAX_PATH is 260; build and cache append names of their own
 
 
@@ -62,4 +71,18 @@ def check_path(path: str) -> str:
     return path
 
 
+def check_own_folder(path: str) -> str:
+    """A path that we may make, close to others and fill: not one of Windows' own folders, nor below one."""
+    check_path(path)
+    first = path.split("\\")[1].casefold()
+    profiles = first in ("users", "programdata") and path.count("\\") == 1
+    if profiles or first in _OF_WINDOWS:
+        raise refuse(
+            f"{path!r} belongs to Windows or to other programs; its access list would be replaced",
+            r"use a folder of its own such as C:\ninfer",
+        )
+    return path
+
+
 WindowsPath = Annotated[str, AfterValidator(check_path)]
+OwnFolder = Annotated[str, AfterValidator(check_own_folder)]
