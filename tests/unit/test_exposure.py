@@ -435,3 +435,10 @@ def test_the_unknown_word_of_an_action_may_be_either() -> None:
     assert (rule.action, rule.conditions) == ("unknown", frozenset({"Action=Maybe"}))
     held = row(firewall(local=both({"x": rule.data})), "192.168.10.20")
     assert (held.exposed, held.possible) == (NetworkSet(), NetworkSet.family(4))
+
+
+def test_a_rule_for_the_local_subnet_is_named_as_the_cause() -> None:
+    scope = "Protocol=6|LPort2_10=8000-9000|RA4=LocalSubnet|RA6=LocalSubnet"
+    found = firewall(local=both({"lan": f"v2.32|Action=Allow|Active=TRUE|Dir=In|{scope}|Name=x|"}))
+    assert "open to others" in told(found, TAILNET)
+    assert "rule 'lan'" in told(found, TAILNET)

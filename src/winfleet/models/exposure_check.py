@@ -81,7 +81,9 @@ def _causes(row: Row, surplus: NetworkSet) -> str:
     if not settings.enabled:
         mend = f"Set-NetFirewallProfile -Profile {name} -Enabled True"
         return f"the firewall is off there. Remedy: {_by_policy(row, 'EnableFirewall') or mend}"
-    shares = [share for share in row.allowed_by if share.remote.meets(surplus) and not share.doubts]
+    meeting = [share for share in row.allowed_by if share.remote.meets(surplus)]
+    # A rule with a doubt (how far "LocalSubnet" reaches) still is the cause of what it certainly lets in.
+    shares = [share for share in meeting if not share.doubts] or meeting
     if settings.allows_by_default and not settings.shields_up:
         mend = f"Set-NetFirewallProfile -Profile {name} -DefaultInboundAction Block"
         mend = _by_policy(row, "DefaultInboundAction") or mend
