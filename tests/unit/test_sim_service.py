@@ -212,7 +212,7 @@ def test_a_killed_simulator_is_not_taken_for_a_living_one(tmp_path: Path) -> Non
 def test_a_taken_port_is_one_line(tmp_path: Path) -> None:
     with (
         socket.create_server(("127.45.95.1", 5986)),
-        pytest.raises(service.SimError, match=r"did not start: .*Address already in use"),
+        pytest.raises(service.SimError, match=r"did not start: a port of .* is in use"),
     ):
         service.up(boxes=1, network="127.45.95", directory=tmp_path)
 
