@@ -11,6 +11,8 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+import os
+import selectors
 import socket
 import struct
 import threading
@@ -125,9 +127,7 @@ class RpcServer:
             return
 
         def watch() -> None:
-            with contextlib.suppress(OSError):
-                while connection.recv(4096):
-                    pass
+            until_gone(connection, int(request["unix_pid"]))
             running.kill(1)
 
         threading.Thread(target=watch, name="rpc watch", daemon=True).start()
@@ -135,6 +135,35 @@ class RpcServer:
         with contextlib.suppress(OSError):
             frame(b"X", struct.pack("<I", code & 0xFFFFFFFF))
             connection.shutdown(socket.SHUT_RDWR)
+
+
+def until_gone(connection: socket.socket, unix_pid: int) -> None:
+    """Block until the stand-in of that process id (of this machine) has closed its connection or has ended.
+
+    The process is watched as well, for Wine may leave the connection of a killed one open.
+    """
+    with contextlib.suppress(OSError), selectors.DefaultSelector() as selector, _Watched(unix_pid) as process:
+        selector.register(connection, selectors.EVENT_READ)
+        selector.register(process, selectors.EVENT_READ)
+        while process not in (ready := [key.fileobj for key, _ in selector.select()]):
+            if connection in ready and not connection.recv(4096):
+                return
+
+
+class _Watched:
+    """Becomes readable when the process ends; raises ProcessLookupError when it has."""
+
+    def __init__(self, pid: int) -> None:
+        self._descriptor = os.pidfd_open(pid)
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def __enter__(self) -> _Watched:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
 
 
 def ask(port: int, token: str, method: str, params: dict[str, Any] | None = None) -> Any:

@@ -15,7 +15,7 @@ from ninfer_fleet import accept
 from simbox.box import EngineName
 from simbox.engine import Process
 from winfleet.calls import Call
-from winfleet.contract import load_cases
+from winfleet.contract import Case, load_cases
 from winfleet.contract.place import Listener, Place
 from winfleet.contract.remote import remote_box
 from winfleet.wire.exchange import Answer
@@ -43,6 +43,12 @@ KINDS = (
     Kind("wine-de_DE", "wine", "de-de", "de-DE"),
 )
 FOLDER = "C:\\contract cases"
+
+
+def left_out(case: Case, engine: EngineName) -> str | None:
+    """Why a case is no test of that engine: its contract says that only others can answer it."""
+    deviation = case.platforms.get(engine, {})
+    return str(deviation["because"]) if deviation.get("skip") else None
 
 
 class Server(ThreadingHTTPServer):
@@ -110,6 +116,7 @@ class DirectBox:
     def run(self, calls: Sequence[Call], listen: Listener | None = None) -> list[Answer]:
         mode = "read" if all(call.reads for call in calls) else "change"
         payload = calls[0].payload if len(calls) == 1 else b""
+        self._box.heal()
         reply = self._box.loop.ask([call.request() for call in calls], mode, payload)  # type: ignore[arg-type]
         for frame in reply.frames:
             if listen is not None and frame.kind in ("output", "progress"):

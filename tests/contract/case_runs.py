@@ -44,8 +44,11 @@ class CaseRuns:
                     if self._stopped.is_set():
                         return
                     number = CASES.index(case)
-                    outcome = run_case(case, box, f"{folder}\\{number}", number, folder)
-                    self._outcomes[str(place), case.title].set_result(outcome)
+                    future = self._outcomes[str(place), case.title]
+                    try:
+                        future.set_result(run_case(case, box, f"{folder}\\{number}", number, folder))
+                    except AssertionError as error:  # the session was lost; the next case has another
+                        future.set_exception(error)
         except BaseException as error:
             for case in cases:
                 future = self._outcomes[str(place), case.title]

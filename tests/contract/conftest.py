@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 
 import pytest
+from case_boxes import CASES, KINDS, left_out
 from powershell import EngineBox, engine_box, wine_missing
 from powershell51 import coverage
 from powershell51.parser import NoPowerShell
@@ -29,6 +31,7 @@ def _python_box() -> Iterator[EngineBox]:
 @pytest.fixture
 def wine_box(_wine_box: EngineBox) -> EngineBox:
     """A box with PowerShell for Windows under Wine; mark the test with pytest.mark.wine."""
+    _wine_box.heal()
     return _wine_box
 
 
@@ -36,6 +39,7 @@ def wine_box(_wine_box: EngineBox) -> EngineBox:
 def box(request: pytest.FixtureRequest) -> EngineBox:
     """A box of each engine in turn."""
     found: EngineBox = request.getfixturevalue(f"_{request.param}_box")
+    found.heal()
     return found
 
 
@@ -60,7 +64,17 @@ def pytest_sessionfinish(session: pytest.Session, exitstatus: int) -> None:
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-    """The share of the PowerShell that the run reached, file by file."""
+    """The cases that are no test of an engine, and the share of the PowerShell that the run reached, file by
+    file."""
+    told = Counter(
+        f"{kind.engine}: {reason}"
+        for kind in KINDS
+        for case in CASES
+        if (reason := left_out(case, kind.engine))
+    )
+    terminalreporter.section("contract cases that an engine cannot be asked, by their own declaration")
+    for line, count in told.items():
+        terminalreporter.write_line(f"{count} x {line}")
     if _measures(config):
         terminalreporter.section("coverage of src/winfleet/powershell on wine boxes")
         for line in coverage.report():

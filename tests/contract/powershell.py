@@ -16,6 +16,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
+from stalls import activity
+
 from simbox.box import Box, EngineName
 from simbox.engine import Engine, Process
 from simbox.rpc import RpcServer
@@ -66,6 +68,8 @@ class Loop:
     process: Process
     nonce: str = field(default_factory=lambda: secrets.token_hex(16))
     errors: bytes = b""
+    lost: bool = False
+    """A frame was waited for in vain: nothing more can be asked of this session."""
 
     def __post_init__(self) -> None:
         self._reader = FrameReader(self.nonce)
@@ -98,8 +102,12 @@ class Loop:
                     self.errors += data
             ended = self.process.exit_code is not None
             if not self._waiting and (ended or time.monotonic() >= deadline):
+                self.lost = True
                 noise = b"\n".join(self._reader.take_noise())
-                raise AssertionError(f"no frame; ended: {ended}; stderr: {self.errors!r}; noise: {noise!r}")
+                doing = "" if ended else f"; doing: {activity()}"
+                raise AssertionError(
+                    f"no frame; ended: {ended}; stderr: {self.errors!r}; noise: {noise!r}{doing}"
+                )
         return self._waiting.pop(0)
 
     def noise(self) -> list[bytes]:
@@ -159,6 +167,12 @@ class EngineBox:
 
     def reply(self, command: str, payload: bytes = b"", **parameters: Any) -> Reply:
         return self.loop.reply(command, payload, **parameters)
+
+    def heal(self) -> None:
+        """Open another session when a test has lost this one, so that no other test pays for it."""
+        if self.loop.lost or self.loop.process.exit_code is not None:
+            self.loop.close()
+            self.loop = self.new_loop()
 
     def new_loop(self) -> Loop:
         """Another session with a PowerShell of its own."""

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import socket
 import struct
+import subprocess
 import time
 from collections.abc import Iterator
+from threading import Thread
 from typing import Any
 
 import pytest
 from powershell import EngineBox
 
 from simbox.engine import Process
+from simbox.rpc import until_gone
 
 pytestmark = pytest.mark.wine
 GIT = "C:\\Program Files\\Git\\cmd\\git.exe"
@@ -103,9 +106,34 @@ def test_bytes_pass_unchanged_and_the_exit_code_is_its_own(wine_box: EngineBox, 
 
 def test_the_simulator_sees_that_it_was_killed(wine_box: EngineBox, simulator: Simulator) -> None:
     process = run(wine_box, simulator, "wait")
-    simulator.request()
+    unix_pid = simulator.request()["unix_pid"]
+    ended = Thread(target=until_gone, args=(simulator.connection, unix_pid), daemon=True)
+    ended.start()
     process.terminate()
-    assert simulator.connection.recv(1) == b""
+    ended.join(WAIT_S)
+    assert not ended.is_alive()
+
+
+@pytest.mark.parametrize("how", ["it closes its connection", "its process ends", "its process has ended"])
+def test_an_end_is_seen_by_the_connection_or_by_the_process(how: str) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, subprocess.Popen(["sleep", "600"]) as process:
+        try:
+            if how == "its process has ended":
+                process.kill()
+                process.wait()
+            ended = Thread(target=until_gone, args=(ours, process.pid), daemon=True)
+            ended.start()
+            if how != "its process has ended":
+                theirs.sendall(b"noise")
+            if how == "it closes its connection":
+                theirs.close()
+            if how == "its process ends":
+                process.kill()
+            ended.join(WAIT_S)
+            assert not ended.is_alive()
+        finally:
+            process.kill()
 
 
 def test_a_simulator_that_goes_away_is_a_failure(wine_box: EngineBox, simulator: Simulator) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 SOURCE_VARIABLE = "NINFER_FLEET_PWSH_WIN"
 CACHE_VARIABLE = "NINFER_FLEET_CACHE_DIR"
+_HOW = 'README, "Real PowerShell on your machine"'
 _DEBIAN = Path("/usr/lib/wine")
 
 
@@ -81,7 +82,7 @@ def _powershell() -> Path:
             return _unpacked(path)
         raise Missing(
             f"{SOURCE_VARIABLE}={named} is neither a folder with ps/pwsh.exe nor an archive; "
-            "point it at an unpacked PowerShell for Windows or at pwsh-*-win-x64.tar.xz"
+            f"point it at an unpacked PowerShell for Windows or at pwsh-*-win-x64.tar.xz ({_HOW})"
         )
     shared = Path(__file__).resolve().parents[4] / "shared" / "pwsh"
     archives = sorted(shared.glob("pwsh-*-win-x64.tar.xz"))
@@ -89,7 +90,7 @@ def _powershell() -> Path:
         return _unpacked(archives[-1])
     raise Missing(
         f"no PowerShell for Windows; set {SOURCE_VARIABLE} to a folder with ps/pwsh.exe and dotnet/, "
-        f"or put pwsh-<version>-win-x64.tar.xz into {shared}"
+        f"or put pwsh-<version>-win-x64.tar.xz into {shared} ({_HOW})"
     )
 
 

@@ -253,7 +253,8 @@ class WineProcess:
             descriptor = os.open(Path(self._scratch.name) / "report", os.O_WRONLY | os.O_NONBLOCK)
         except OSError:
             return
-        os.write(descriptor, b"gone 1\n")
+        with contextlib.suppress(BrokenPipeError):  # it had reported, and the watcher is gone already
+            os.write(descriptor, b"gone 1\n")
         os.close(descriptor)
 
     def _discard(self) -> None:
