@@ -46,6 +46,10 @@ class CertificateRefused(WireError):
     """The box's TLS certificate is not the one that was pinned or cannot be validated. Nothing was sent."""
 
 
+class TlsRefused(WireError):
+    """Box and controller agree on no TLS version, cipher or client certificate. Nothing was sent."""
+
+
 class CredentialsRefused(WireError):
     """The box does not accept the user and password, or offers no scheme that is safe to use."""
 

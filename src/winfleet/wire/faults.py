@@ -6,13 +6,15 @@ Codes and their meaning: research/winrm.md 1.7; what follows from them: 2.5.
 from __future__ import annotations
 
 import re
+import ssl
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import requests
 from urllib3.exceptions import NameResolutionError, NewConnectionError
 from winrm.exceptions import WinRMOperationTimeoutError, WinRMTransportError, WSManFaultError
 
-from winfleet.wire.endpoint import Endpoint
+from winfleet.wire.endpoint import HTTP_PORT, Endpoint
 from winfleet.wire.errors import (
     BoxUnavailable,
     CertificateRefused,
@@ -25,6 +27,7 @@ from winfleet.wire.errors import (
     MessageTooLarge,
     ProfileBusy,
     ShellLost,
+    TlsRefused,
     Unreachable,
     WireError,
 )
@@ -37,6 +40,8 @@ REQUEST_QUOTAS = frozenset({2150859175, 2150859176})
 ACCESS_DENIED = frozenset({5, 2147942405})
 HIVE_BUSY = 2147943418
 PIPE_TIMEOUT, PIPE_BUSY, PIPE_BROKEN, ABORTED, SHUTTING_DOWN, NO_COMMAND = 1460, 170, 109, 995, 1115, 87
+
+_TLS_LOST = re.compile(r"EOF occurred in violation|unexpected[ _]eof|Connection reset|Broken pipe", re.I)
 
 LIST_SHELLS = "Get-WSManInstance -ResourceURI shell -Enumerate"
 
@@ -66,7 +71,7 @@ def translate(error: Exception, box: Endpoint, when: Circumstances) -> WireError
     if isinstance(error, WinRMTransportError):
         return _http(error.code, box, when)
     if isinstance(error, requests.exceptions.SSLError):
-        return _certificate(error, box)
+        return _tls(error, box)
     if isinstance(error, requests.exceptions.RequestException):
         return _network(error, box, when)
     # A body that cannot be unsealed or parsed: cut off, or from something in between.
@@ -158,7 +163,8 @@ def _refused(box: Endpoint, when: Circumstances) -> WireError:
     )
 
 
-def _certificate(error: Exception, box: Endpoint) -> WireError:
+def _tls(error: Exception, box: Endpoint) -> WireError:
+    """An SSLError is a wrong certificate, a port or box that speaks another TLS, or merely a lost connection."""
     text = str(error)
     shown = re.search(r'got "?([0-9a-f]{64})', text.replace(":", ""))
     if "Fingerprints did not match" in text:
@@ -173,12 +179,56 @@ def _certificate(error: Exception, box: Endpoint) -> WireError:
             box.label,
             "this port does not speak TLS",
             "HTTPS",
-            f"use the HTTPS port, or winrm_scheme=http with winrm_transport=ntlm (port {5985})",
+            f"use the HTTPS port, or winrm_scheme=http with winrm_transport=ntlm (port {HTTP_PORT})",
         )
+    causes = list(_causes(error))
+    verified = [one for one in causes if isinstance(one, ssl.SSLCertVerificationError)]
     reason = re.search(r"certificate verify failed: ([^(\"']+)", text)
-    return CertificateRefused(
-        box.label, f"its certificate is not trusted ({reason.group(1).strip() if reason else text})"
+    if verified or reason or "doesn't match" in text:
+        why = reason.group(1).strip() if reason else str(verified[-1] if verified else text)
+        return CertificateRefused(box.label, f"its certificate is not trusted ({why})")
+    lost = (ssl.SSLEOFError, ssl.SSLZeroReturnError, ssl.SSLSyscallError, ConnectionError)
+    if any(isinstance(one, lost) for one in causes) or _TLS_LOST.search(text):
+        # In the handshake or in the middle of an answer: the exception does not tell.
+        return ConnectionLost(box.label, "the TLS connection was cut off", delivered=True)
+    return _handshake(_plain(causes[-1]), text, box)
+
+
+def _handshake(detail: str, text: str, box: Endpoint) -> WireError:
+    """The line for a TLS handshake that was refused by one of its sides."""
+    if re.search(r"PEM|NO_CERTIFICATE_OR_CRL|KEY_VALUES_MISMATCH|NO_START_LINE", text):
+        return TlsRefused(
+            box.label,
+            f"a certificate file on this machine cannot be used ({detail})",
+            "PEM files that belong together",
+            "check winrm_ca_file, winrm_client_certificate and winrm_client_key",
+        )
+    if box.transport == "certificate" and re.search("ALERT.*(CERTIFICATE|UNKNOWN_CA)", text, re.I):
+        return TlsRefused(
+            box.label,
+            f"the box does not take the client certificate ({detail})",
+            "a client certificate whose issuer the box trusts",
+            "check winrm_client_certificate, and Cert:\\LocalMachine\\Root and ClientCertificate mappings on the box",
+        )
+    return TlsRefused(
+        box.label,
+        f"no TLS connection came about ({detail})",
+        "TLS 1.2 or newer, with a cipher that both sides take",
+        "check that the port is that of WinRM; enable TLS 1.2 on the box (Schannel, ciphers); look for a device"
+        " between that ends TLS",
     )
+
+
+def _causes(error: BaseException) -> Iterator[BaseException]:
+    """An exception and those that requests and urllib3 wrapped in it, outermost first.
+
+    Not __context__: while a connection is tried again that is the failure before.
+    """
+    yield error
+    for inner in (*error.args, getattr(error, "reason", None)):
+        if isinstance(inner, BaseException):
+            yield from _causes(inner)
+            return
 
 
 def untrusted(box: Endpoint, refused: CertificateRefused, shown_sha256: str | None) -> CertificateRefused:

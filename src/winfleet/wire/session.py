@@ -16,8 +16,22 @@ from typing import Any
 
 from winfleet.calls import Call
 from winfleet.wire.cache import AnswerCache
-from winfleet.wire.conversation import Conversation, FrameListener, Program, RequestFailed, Surroundings
-from winfleet.wire.errors import ConnectionLost, DeadlineExceeded, OutcomeUnknown, ShellLost, WireError
+from winfleet.wire.conversation import (
+    RECONNECT_PAUSES_S,
+    Conversation,
+    FrameListener,
+    Program,
+    RequestFailed,
+    Surroundings,
+)
+from winfleet.wire.errors import (
+    ConnectionLost,
+    DeadlineExceeded,
+    OutcomeUnknown,
+    ShellLost,
+    Unreachable,
+    WireError,
+)
 from winfleet.wire.exchange import Answer
 from winfleet.wire.shells import Shell
 
@@ -196,12 +210,28 @@ class Session:
             self._around.log(f"{self._talk.shell.endpoint}: the shell is replaced because of its age")
             self._drop()
         if self._talk is None:
-            try:
-                self._talk = self._start()
-            except ConnectionLost as lost:
-                self._around.log(f"{lost}; starting once more")
-                self._talk = self._start()
+            self._talk = self._started()
         return self._talk
+
+    def _started(self) -> Conversation:
+        """A new conversation, tried anew with pauses when the connection is lost on the way; Unreachable at
+        the end."""
+        give_up_at = self._around.clock() + self._settings.start_timeout_s
+        for attempt, pause_s in enumerate((*RECONNECT_PAUSES_S, None), 1):
+            try:
+                return self._start()
+            except ConnectionLost as lost:
+                if pause_s is None or self._around.clock() + pause_s >= give_up_at:
+                    raise Unreachable(
+                        lost.endpoint,
+                        f"{lost.found}; {attempt} attempts to start failed",
+                        "a connection that lasts",
+                        "look for what cuts it off (VPN, proxy, firewall); on the box: does the listener have a"
+                        " certificate (winrm enumerate winrm/config/listener), is the port that of winrm_scheme?",
+                    ) from lost
+                self._around.log(f"{lost}; starting again in {pause_s:g} s")
+                self._around.sleep(pause_s)
+        raise AssertionError("unreachable")
 
     def _start(self) -> Conversation:
         self._cache.clear()
