@@ -48,7 +48,10 @@ class Task(Values):
     longest_backoff_s: int = Field(default=60, ge=1, description="pauses double up to this")
     calm_minutes: int = Field(default=10, ge=1, le=600, description="a run this long resets the pauses")
     ready_timeout_s: int = Field(
-        default=180, ge=10, description="start to 200 on /health; measured 6.5 to 7.8 s, over 60 s after idle"
+        default=180,
+        ge=70,
+        description="start to 200 on /health; measured 6.5 to 7.8 s, over 60 s after idle; Windows waits 60 s "
+        "before it repeats a failed launch",
     )
 
     @field_validator("priority")

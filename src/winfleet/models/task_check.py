@@ -157,7 +157,7 @@ def _principal_faults(task: Task, passwords: Collection[str]) -> Iterator[str]:
     sid = known_sid(principal.user) if principal.user else None
     if sid in SERVICE_SIDS and principal.logon_type is not None:
         yield f"{principal.user} needs no logon; leave logon_type out"
-    if principal.process_token_sid_type not in (None, "None", "Unrestricted"):
+    if principal.process_token_sid_type not in (None, "", "None", "Unrestricted"):
         yield f"process_token_sid_type {principal.process_token_sid_type!r}; None or Unrestricted"
     wrong = sorted((principal.required_privileges or frozenset()) - PRIVILEGES)
     if wrong:

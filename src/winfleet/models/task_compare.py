@@ -61,7 +61,7 @@ def normal(name: str, value: Any, accounts: Accounts) -> Hashable:
 
 def shown(name: str, value: Any, accounts: Accounts) -> str | None:
     """The value for people; None for nothing."""
-    if value is None:
+    if value is None or value == "" or value == frozenset():
         return None
     if isinstance(value, bool):
         return "true" if value else "false"

@@ -18,8 +18,11 @@ from winfleet.models.task_trigger import LogonTrigger, SessionStateChangeTrigger
 def merged_task(found: Task | None, wanted: Task, accounts: Accounts) -> Task:
     """The task to register: what is declared, and whatever else is there already; accounts as SIDs."""
     base = found or Task(wanted.path)
+    # An empty text says that there must be none: Windows is not given an empty element.
     changes: dict[str, Any] = {
-        name: getattr(wanted, name) for name in REGISTRATION_FIELDS if getattr(wanted, name) is not None
+        name: getattr(wanted, name) or None
+        for name in REGISTRATION_FIELDS
+        if getattr(wanted, name) is not None
     }
     changes["schema_version"] = _version(base.schema_version, wanted.schema_version)
     if "data" in changes:
@@ -47,7 +50,7 @@ def _version(found: str | None, wanted: str | None) -> str | None:
 
 def _principal(base: Principal, wanted: Principal, accounts: Accounts) -> Principal:
     values = {
-        one.name: getattr(wanted, one.name)
+        one.name: (getattr(wanted, one.name) or None)
         if getattr(wanted, one.name) is not None
         else getattr(base, one.name)
         for one in dataclasses.fields(Principal)
