@@ -74,6 +74,9 @@ boxes = [
     ("@winrm/good", {{"winrm_host": "{ADDRESS}"}}),
     ("@winrm/unknown", {{"winrm_host": "box.invalid"}}),
     ("@winrm/wrong", {{"winrm_host": "{ADDRESS}", "winrm_certificate_sha256": "{"ab" * 32}"}}),
+    ("@winrm/mode", {{"winrm_host": "{ADDRESS}", "winrm_mode": ["x"]}}),
+    ("@winrm/timeout", {{"winrm_host": "{ADDRESS}", "winrm_timeout_s": "long"}}),
+    ("@winrm/refused", {{"winrm_refused": "fleet.yml: port: found 'abc'"}}),
 ]
 """
     )
@@ -87,9 +90,53 @@ boxes = [
     assert "it works" in text
     assert "the name box.invalid is unknown" in text
     assert f"the pinned {'ab' * 32}" in text
+    assert "winrm_mode is ['x']" in text
+    assert "winrm_timeout_s is 'long'" in text
+    assert "fleet.yml: port: found 'abc'" in text
     assert "Traceback" not in text
     assert PASSWORD not in text
     assert box.endpoint.shells() == []
+
+
+def test_a_wrong_entry_of_a_fleet_yml_stops_its_box_alone(box: LoopBox, folder: Path) -> None:
+    entry = f"address: {ADDRESS}, user: operator, password: 'env:LOOP_BOX_PASSWORD'"
+    (folder / "fleet.yml").write_text(
+        f"""
+boxes:
+  good: {{{entry}, port: {box.endpoint.https_port}, certificate_sha256: {box.endpoint.certificate.sha256}}}
+  port: {{{entry}, port: abc}}
+  key: {{{entry}, adress: x}}
+  nothing:
+  text: {ADDRESS}
+  twice: {{{entry}}}
+  twice: {{{entry}}}
+"""
+    )
+    (folder / "hosts.py").write_text(
+        "from pathlib import Path as _Path\n"
+        "from ninfer_fleet.inventory import read_fleet as _read_fleet\n"
+        "globals().update(_read_fleet(_Path('fleet.yml')))\n"
+    )
+    done = subprocess.run(
+        [PYINFRA, "hosts.py", "-y", "exec", "--", "print it works"],
+        cwd=folder,
+        env={**os.environ, "LOOP_BOX_PASSWORD": PASSWORD},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    text = done.stdout + done.stderr
+    assert done.returncode == 1
+    assert "it works" in text
+    assert "Traceback" not in text
+    for name, told in {
+        "port": "port: found 'abc'",
+        "key": "did you mean 'address'?",
+        "nothing": "address: found nothing",
+        "text": f"found '{ADDRESS}'",
+        "twice": "the box 'twice' stands there 2 times (lines 8, 9)",
+    }.items():
+        assert [line for line in text.splitlines() if f"[{name}]" in line and told in line], name
 
 
 def test_a_secret_in_the_output_of_a_command_is_not_shown(box: LoopBox, folder: Path) -> None:

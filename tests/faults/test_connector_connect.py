@@ -196,10 +196,57 @@ def test_a_password_in_clear_in_the_inventory_is_refused_and_not_shown(box: Loop
 
 @pytest.mark.parametrize(
     ("setting", "value"),
-    [("winrm_scheme", "ftp"), ("winrm_transport", "magic"), ("winrm_mode", "x"), ("winrm_port", "abc")],
+    [
+        ("winrm_scheme", "ftp"),
+        ("winrm_scheme", 5),
+        ("winrm_transport", "magic"),
+        ("winrm_mode", "x"),
+        ("winrm_mode", ["percommand"]),
+        ("winrm_host", 17),
+        ("winrm_host", "https://box"),
+        ("winrm_host", "box:5986"),
+        ("winrm_user", True),
+        ("winrm_port", "abc"),
+        ("winrm_port", True),
+        ("winrm_port", 0),
+        ("winrm_port", 65536),
+        ("winrm_port", "5986.5"),
+        ("winrm_port", -1),
+        ("winrm_timeout_s", "ten minutes"),
+        ("winrm_start_timeout_s", {"seconds": 5}),
+        ("winrm_connect_timeout_s", 0),
+        ("winrm_operation_timeout_s", 90),
+        ("winrm_shell_max_age_s", 10**12),
+        ("winrm_certificate_sha256", 12345),
+        ("winrm_ca_file", False),
+        ("winrm_validate", "maybe"),
+        ("winrm_insecure_basic", 1),
+    ],
 )
-def test_settings_that_make_no_sense(box: LoopBox, setting: str, value: str) -> None:
-    assert value in refusal(box.connector(**{setting: value}))
+def test_settings_that_make_no_sense_fail_the_box_on_connecting(
+    box: LoopBox, setting: str, value: object
+) -> None:
+    told = refusal(box.connector(**{setting: value}))
+    assert told.startswith("box")
+    assert f"{setting} is {value!r}" in told
+    assert "wanted: " in told
+    assert box.events.counts("connection") == 0
+
+
+@pytest.mark.parametrize(("value", "allowed"), [("false", False), ("FALSE", False), ("true", True)])
+def test_a_switch_in_words_means_what_it_says(box: LoopBox, value: str, allowed: bool) -> None:
+    connector = box.connector("http", winrm_transport="basic", winrm_insecure_basic=value)
+    if not allowed:
+        assert "Basic over plain HTTP" in refusal(connector)
+        return
+    box.endpoint.limits.basic = box.endpoint.limits.allow_unencrypted = True
+    connector.connect()
+
+
+def test_a_password_of_another_type_is_not_shown(box: LoopBox) -> None:
+    told = refusal(box.connector(winrm_password=8_141_592))
+    assert "winrm_password is no text" in told
+    assert "8141592" not in told
 
 
 def test_the_box_without_powershell(box: LoopBox) -> None:

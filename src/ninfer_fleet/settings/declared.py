@@ -19,6 +19,7 @@ from ninfer_fleet.settings.network import Network
 from ninfer_fleet.settings.serve import Serve
 from ninfer_fleet.settings.task import Task
 from ninfer_fleet.settings.trap import Values, refuse
+from ninfer_fleet.settings.wording import shown, wanted
 from winfleet import secrets
 from winfleet.refusal import Refused, fail_box
 
@@ -146,22 +147,46 @@ def layers(host: Any) -> list[dict[str, Any]]:
 
 def refusals(error: ValidationError) -> list[str]:
     """One line for each refused value: where, what is wrong, how to mend it."""
-    return [_line(detail) for detail in error.errors(include_url=False, include_input=False)]
+    lines: dict[tuple[str, ...], list[str]] = {}
+    for detail in error.errors(include_url=False):
+        lines.setdefault(_place(detail["loc"]), []).append(_line(detail))
+    # A value of several kinds ("auto" or a number) is refused once for each.
+    return [_joined(place, list(dict.fromkeys(told))) for place, told in lines.items()]
+
+
+def _place(loc: tuple[int | str, ...]) -> tuple[str, ...]:
+    """The way to a setting, without what pydantic adds for the kinds that a value may have."""
+    noun = Settings.model_fields.get(str(loc[0])) if loc else None
+    named = 2 if noun is not None else 1
+    return (*map(str, loc[:named]), *(str(part) for part in loc[named:] if isinstance(part, int)))
+
+
+def _joined(place: tuple[str, ...], told: list[str]) -> str:
+    where = f"{'.'.join(place)}: " if place else ""
+    found, mark, _ = told[0].partition("; wanted: ")
+    if mark and len(told) > 1:
+        kinds = " or ".join(one.partition("; wanted: ")[2].partition(". Remedy: ")[0] for one in told)
+        return f"{where}{found}; wanted: {kinds}. {_REMEDY}"
+    return where + told[0]
+
+
+_REMEDY = "Remedy: correct it in group_data or in the inventory"
 
 
 def _line(detail: ErrorDetails) -> str:
-    where = ".".join(str(part) for part in detail["loc"])
     if detail["type"] == "extra_forbidden":
         noun, name = str(detail["loc"][0]), str(detail["loc"][-1])
         field = Settings.model_fields.get(noun)
         known = list(getattr(field.annotation, "model_fields", {})) if field else list(NOUNS)
         close = get_close_matches(name, known, n=1)
         remedy = f"did you mean {close[0]!r}?" if close else "known: " + ", ".join(known)
-        return f"{where}: no such setting. Remedy: {remedy}"
-    message = detail["msg"]
-    if detail["type"] != "refused":
-        message = f"{message}. Remedy: correct it in group_data or in the inventory"
-    return f"{where}: {message}" if where else message
+        return f"no such setting. Remedy: {remedy}"
+    if detail["type"] == "refused":
+        return detail["msg"]
+    if detail["type"] == "missing":
+        return f"found nothing; wanted: {wanted(detail)}. {_REMEDY}"
+    name = next((part for part in detail["loc"][1:2] if isinstance(part, str)), "")
+    return f"found {shown(detail['input'], name)}; wanted: {wanted(detail)}. {_REMEDY}"
 
 
 def declared(host: Any) -> Settings | None:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated
+from typing import Annotated, Any, get_args
 
-from pydantic import AfterValidator, BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationInfo, field_validator
 from pydantic_core import PydanticCustomError
 
 # Inside double quotes of a .bat these still mean something to cmd.exe, or end the quotes; the rest is invalid
@@ -29,7 +29,25 @@ class Values(BaseModel):
     """Base of all settings: nothing unknown, nothing changed afterwards, no value in error texts (it may be a
     key)."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, hide_input_in_errors=True, allow_inf_nan=False)
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _no_switch(cls, value: Any, info: ValidationInfo) -> Any:
+        # pydantic takes true for 1; YAML takes yes and on for true.
+        entries = value if isinstance(value, list | tuple) else (value,)
+        if any(isinstance(one, bool) for one in entries) and not _takes_switch(
+            cls.model_fields[str(info.field_name)].annotation
+        ):
+            raise refuse(
+                "true and false are switches, and this setting is none",
+                "give the number, or the text in quotes (YAML takes yes, no, on and off for switches)",
+            )
+        return value
+
+
+def _takes_switch(annotation: Any) -> bool:
+    return annotation is bool or any(_takes_switch(one) for one in get_args(annotation))
 
 
 def refuse(reason: str, remedy: str) -> PydanticCustomError:

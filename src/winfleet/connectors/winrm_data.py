@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
 from typing import Any
+from urllib.parse import urlsplit
 
 from pyinfra.api.hiddenvalue import HiddenValue
 from pyinfra.connectors.base import DataMeta
 from typing_extensions import TypedDict
 
-from winfleet import secrets
+from winfleet import redaction, secrets
 from winfleet.wire.endpoint import HTTP_PORT, HTTPS_PORT, Endpoint, normal_pin
 from winfleet.wire.errors import SettingRefused
 from winfleet.wire.session import SessionSettings
@@ -19,28 +21,31 @@ MODES = ("persistent", "percommand")
 
 
 class WinRMData(TypedDict, total=False):
-    """Types of the host data. Numbers may be text, because ``--data`` and environments give text."""
+    """The host data. Their types are checked on connecting: pyinfra itself would end the run of all boxes for
+    a wrong one. Numbers and switches may be text, because ``--data`` and environments give text.
+    """
 
-    winrm_host: str | None
-    winrm_port: int | str | None
-    winrm_scheme: str
-    winrm_transport: str
-    winrm_user: str | int | None
-    winrm_password: str | HiddenValue | None
-    winrm_certificate_sha256: str | None
-    winrm_ca_file: str | None
-    winrm_validate: bool
-    winrm_insecure_basic: bool
-    winrm_client_certificate: str | None
-    winrm_client_key: str | None
-    winrm_proxy: str | None
-    winrm_mode: str
-    winrm_timeout_s: int | float | str
-    winrm_start_timeout_s: int | float | str
-    winrm_connect_timeout_s: int | float | str | None
-    winrm_operation_timeout_s: int | str
-    winrm_idle_rehandshake_s: int | float | str
-    winrm_shell_max_age_s: int | float | str
+    winrm_host: Any
+    winrm_port: Any
+    winrm_scheme: Any
+    winrm_transport: Any
+    winrm_user: Any
+    winrm_password: Any
+    winrm_certificate_sha256: Any
+    winrm_ca_file: Any
+    winrm_validate: Any
+    winrm_insecure_basic: Any
+    winrm_client_certificate: Any
+    winrm_client_key: Any
+    winrm_proxy: Any
+    winrm_mode: Any
+    winrm_timeout_s: Any
+    winrm_start_timeout_s: Any
+    winrm_connect_timeout_s: Any
+    winrm_operation_timeout_s: Any
+    winrm_idle_rehandshake_s: Any
+    winrm_shell_max_age_s: Any
+    winrm_refused: Any
 
 
 _META: dict[str, tuple[str, Any]] = {
@@ -73,8 +78,21 @@ _META: dict[str, tuple[str, Any]] = {
     "winrm_operation_timeout_s": ("Longest wait of one HTTP request at the box in seconds, below 60", 45),
     "winrm_idle_rehandshake_s": ("A sealed connection is made anew after this many quiet seconds", 60),
     "winrm_shell_max_age_s": ("A shell is replaced when it is this many seconds old", 25200),
+    "winrm_refused": (
+        "Set by an inventory that cannot use the entry of this box: what is wrong, and how to mend it",
+        None,
+    ),
 }
 META = {name: DataMeta(description, default) for name, (description, default) in _META.items()}
+
+
+_RANGES: dict[str, tuple[float, float]] = {
+    "winrm_port": (1, 65535),
+    "winrm_connect_timeout_s": (0.1, 3600),
+    # The service ends a request after 60 s by itself (MaxTimeoutms).
+    "winrm_operation_timeout_s": (1, 59),
+}
+_SECONDS = (0.1, 31 * 86400.0)
 
 
 def endpoint(data: Mapping[str, Any], name: str, connect_timeout_s: float) -> Endpoint:
@@ -82,25 +100,29 @@ def endpoint(data: Mapping[str, Any], name: str, connect_timeout_s: float) -> En
 
     Raises: SettingRefused for settings that are unsafe or not understood, secrets.SecretUnavailable.
     """
-    scheme = str(data["winrm_scheme"]).lower()
-    password = data["winrm_password"]
+    if data.get("winrm_refused"):
+        raise SettingRefused(name, str(data["winrm_refused"]))
+    scheme = (_text(data, "winrm_scheme", name) or "https").lower()
+    proxy = _text(data, "winrm_proxy", name)
+    if proxy is not None:
+        _hide_proxy_password(proxy)
     return Endpoint(
         name=name,
-        host=(data["winrm_host"] or name).strip("[]"),
-        port=int(_number(data, "winrm_port", name) or (HTTPS_PORT if scheme == "https" else HTTP_PORT)),
+        host=(_text(data, "winrm_host", name) or name).strip("[]"),
+        port=_whole(data, "winrm_port", name) or (HTTPS_PORT if scheme == "https" else HTTP_PORT),
         scheme=scheme,
-        transport=str(data["winrm_transport"]).lower(),
-        user=str(data["winrm_user"]) if data["winrm_user"] is not None else None,
-        password=secrets.resolve(password, f"winrm_password of {name}") if password is not None else None,
-        certificate_sha256=normal_pin(data["winrm_certificate_sha256"]),
-        ca_file=data["winrm_ca_file"],
-        validate=bool(data["winrm_validate"]),
-        insecure_basic=bool(data["winrm_insecure_basic"]),
-        client_certificate=data["winrm_client_certificate"],
-        client_key=data["winrm_client_key"],
-        proxy=data["winrm_proxy"],
+        transport=(_text(data, "winrm_transport", name) or "ntlm").lower(),
+        user=_user(data, name),
+        password=_password(data, name),
+        certificate_sha256=normal_pin(_text(data, "winrm_certificate_sha256", name)),
+        ca_file=_text(data, "winrm_ca_file", name),
+        validate=_switch(data, "winrm_validate", name),
+        insecure_basic=_switch(data, "winrm_insecure_basic", name),
+        client_certificate=_text(data, "winrm_client_certificate", name),
+        client_key=_text(data, "winrm_client_key", name),
+        proxy=proxy,
         connect_timeout_s=_number(data, "winrm_connect_timeout_s", name) or connect_timeout_s,
-        operation_timeout_s=int(_number(data, "winrm_operation_timeout_s", name) or 45),
+        operation_timeout_s=_whole(data, "winrm_operation_timeout_s", name) or 45,
         idle_rehandshake_s=_number(data, "winrm_idle_rehandshake_s", name) or 60.0,
     ).checked()
 
@@ -108,9 +130,7 @@ def endpoint(data: Mapping[str, Any], name: str, connect_timeout_s: float) -> En
 def session_settings(data: Mapping[str, Any], name: str) -> SessionSettings:
     """How the session of box name behaves. Raises SettingRefused."""
     if data["winrm_mode"] not in MODES:
-        raise SettingRefused(
-            name, f"winrm_mode is {data['winrm_mode']!r}", " or ".join(MODES), "correct it in the inventory"
-        )
+        raise _refused(name, "winrm_mode", data["winrm_mode"], " or ".join(MODES))
     return SessionSettings(
         start_timeout_s=_number(data, "winrm_start_timeout_s", name) or 90.0,
         timeout_s=_number(data, "winrm_timeout_s", name) or 600.0,
@@ -119,10 +139,79 @@ def session_settings(data: Mapping[str, Any], name: str) -> SessionSettings:
     )
 
 
+def _refused(name: str, key: str, found: object, wanted: str) -> SettingRefused:
+    return SettingRefused(name, f"{key} is {found!r}", wanted, "correct it in the inventory")
+
+
+def _text(data: Mapping[str, Any], key: str, name: str) -> str | None:
+    value = data[key]
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str):
+        # YAML and --data take a text of digits for a number.
+        raise _refused(name, key, value, "text, in quotes where it looks like something else")
+    if not value.isprintable():
+        raise _refused(name, key, value, "text on one line, without control characters")
+    return value
+
+
+def _user(data: Mapping[str, Any], name: str) -> str | None:
+    value = data["winrm_user"]
+    return (
+        str(value)
+        if isinstance(value, int) and not isinstance(value, bool)
+        else _text(data, "winrm_user", name)
+    )
+
+
+def _password(data: Mapping[str, Any], name: str) -> HiddenValue | None:
+    value = data["winrm_password"]
+    if value is None:
+        return None
+    if not isinstance(value, str | HiddenValue):
+        raise SettingRefused(
+            name,
+            f"winrm_password is no text, but {type(value).__name__} (not shown)",
+            "a reference env:NAME, file:PATH or cmd:COMMAND",
+            "correct it in the inventory",
+        )
+    return secrets.resolve(value, f"winrm_password of {name}")
+
+
+def _switch(data: Mapping[str, Any], key: str, name: str) -> bool:
+    value = data[key]
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str) and value.lower() in ("true", "false"):
+        return value.lower() == "true"
+    if value is None or value == "":
+        return bool(META[key].default)
+    raise _refused(name, key, value, "true or false")
+
+
+def _whole(data: Mapping[str, Any], key: str, name: str) -> int | None:
+    value = _number(data, key, name)
+    if value is not None and value != int(value):
+        raise _refused(name, key, data[key], "a whole number")
+    return None if value is None else int(value)
+
+
 def _number(data: Mapping[str, Any], key: str, name: str) -> float | None:
     value = data[key]
     if value is None or value == "":
         return None
-    if not re.fullmatch(r"\d+(\.\d+)?", str(value)):
-        raise SettingRefused(name, f"{key} is {value!r}", "a number", "correct it in the inventory")
+    least, most = _RANGES.get(key, _SECONDS)
+    wanted = f"a number from {least:g} to {most:.0f}"
+    if isinstance(value, bool) or not re.fullmatch(r"\d{1,9}(\.\d{1,9})?", str(value), re.ASCII):
+        raise _refused(name, key, value, wanted)
+    if not least <= float(value) <= most:
+        raise _refused(name, key, value, wanted)
     return float(value)
+
+
+def _hide_proxy_password(proxy: str) -> None:
+    """Messages about a proxy may hold its URL."""
+    with contextlib.suppress(ValueError):
+        password = urlsplit(proxy).password
+        if password:
+            redaction.register(HiddenValue(password))  # type: ignore[no-untyped-call]

@@ -72,6 +72,14 @@ class Endpoint:
         return self
 
     def _refusal(self) -> tuple[str, str, str] | None:
+        if not re.fullmatch(r"[\w.-]+|\[?[0-9A-Fa-f:.]+(%[\w.-]+)?\]?", self.host) or self.host.startswith(
+            "-"
+        ):
+            return (
+                f"winrm_host is {self.host!r}",
+                "a name or an address alone, without scheme, user, port or blanks",
+                "correct it in the inventory; the port is winrm_port",
+            )
         if self.scheme not in ("http", "https"):
             return f"winrm_scheme is {self.scheme!r}", "https or http", "correct it in the inventory"
         if self.transport not in TRANSPORTS:
