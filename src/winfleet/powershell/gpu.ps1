@@ -28,59 +28,56 @@ function Get-NvidiaSmiReport {
     return $report
 }
 
-function Import-CudaDriver {
-    # The type is compiled once a session. System32 only: a DLL of that name elsewhere must not be loaded.
-    if ($null -ne ('WinFleet.CudaDriver' -as [type])) { return }
-    Add-Type -TypeDefinition @'
-using System;
-using System.Runtime.InteropServices;
-using System.Text;
-[assembly: DefaultDllImportSearchPaths(DllImportSearchPath.System32)]
-namespace WinFleet {
-    public static class CudaDriver {
-        [DllImport("nvcuda.dll")] public static extern int cuInit(uint flags);
-        [DllImport("nvcuda.dll")] public static extern int cuDriverGetVersion(out int version);
-        [DllImport("nvcuda.dll")] public static extern int cuDeviceGetCount(out int count);
-        [DllImport("nvcuda.dll")] public static extern int cuDeviceGet(out int device, int ordinal);
-        [DllImport("nvcuda.dll")] public static extern int cuDeviceGetAttribute(out int value, int attribute, int device);
-        [DllImport("nvcuda.dll")] public static extern int cuDeviceTotalMem_v2(out UIntPtr bytes, int device);
-        [DllImport("nvcuda.dll", CharSet = CharSet.Ansi)]
-        public static extern int cuDeviceGetName(StringBuilder name, int length, int device);
-        [DllImport("nvcuda.dll", CharSet = CharSet.Ansi)]
-        public static extern int cuDeviceGetPCIBusId(StringBuilder id, int length, int device);
-    }
+function Get-CudaDriver {
+    # NVIDIA's driver API, as far as it tells what devices there are.
+    $number = [int].MakeByRefType()
+    return Get-NativeType -Name 'CudaDriver' -Table @{ 'nvcuda.dll' = @{
+        cuInit = [int], [uint32]
+        cuDriverGetVersion = [int], $number
+        cuDeviceGetCount = [int], $number
+        cuDeviceGet = [int], $number, [int]
+        cuDeviceGetAttribute = [int], $number, [int], [int]
+        cuDeviceTotalMem_v2 = [int], [UIntPtr].MakeByRefType(), [int]
+        cuDeviceGetName = [int], [byte[]], [int], [int]
+        cuDeviceGetPCIBusId = [int], [byte[]], [int], [int]
+    } }
 }
-'@
+
+function ConvertFrom-CString {
+    # The text before the first zero byte.
+    param([byte[]] $Bytes)
+    return [System.Text.Encoding]::ASCII.GetString($Bytes).Split([char] 0)[0]
 }
 
 function Get-CudaDevice {
     # One device by ordinal; attribute numbers are those of cuda.h: 16 multiprocessors, 75 and 76 capability.
     param([int] $Ordinal)
+    $driver = Get-CudaDriver
     $handle = 0
-    $code = [WinFleet.CudaDriver]::cuDeviceGet([ref] $handle, $Ordinal)
+    $code = $driver::cuDeviceGet([ref] $handle, $Ordinal)
     if ($code -ne 0) { throw "cuDeviceGet($Ordinal) gave CUDA error $code" }
     $values = @{}
     foreach ($attribute in 16, 75, 76) {
         $value = 0
-        $code = [WinFleet.CudaDriver]::cuDeviceGetAttribute([ref] $value, $attribute, $handle)
+        $code = $driver::cuDeviceGetAttribute([ref] $value, $attribute, $handle)
         if ($code -ne 0) { throw "cuDeviceGetAttribute($attribute) of device $Ordinal gave CUDA error $code" }
         $values[$attribute] = $value
     }
-    $name = New-Object -TypeName System.Text.StringBuilder -ArgumentList 256
-    $bus = New-Object -TypeName System.Text.StringBuilder -ArgumentList 64
+    $name = New-Object -TypeName 'byte[]' -ArgumentList 256
+    $bus = New-Object -TypeName 'byte[]' -ArgumentList 64
     $bytes = [UIntPtr]::Zero
     $codes = @(
-        [WinFleet.CudaDriver]::cuDeviceGetName($name, $name.Capacity, $handle),
-        [WinFleet.CudaDriver]::cuDeviceGetPCIBusId($bus, $bus.Capacity, $handle),
-        [WinFleet.CudaDriver]::cuDeviceTotalMem_v2([ref] $bytes, $handle)
+        $driver::cuDeviceGetName($name, $name.Length, $handle),
+        $driver::cuDeviceGetPCIBusId($bus, $bus.Length, $handle),
+        $driver::cuDeviceTotalMem_v2([ref] $bytes, $handle)
     )
     if (@($codes | Where-Object -FilterScript { $_ -ne 0 }).Count -gt 0) {
         throw "name, bus id and memory of device $Ordinal gave CUDA errors $($codes -join ', ')"
     }
     return [pscustomobject] @{
         Ordinal = $Ordinal
-        Name = $name.ToString()
-        PciBusId = $bus.ToString()
+        Name = ConvertFrom-CString -Bytes $name
+        PciBusId = ConvertFrom-CString -Bytes $bus
         MultiprocessorCount = $values[16]
         ComputeCapabilityMajor = $values[75]
         ComputeCapabilityMinor = $values[76]
@@ -99,17 +96,17 @@ function Get-CudaDriverReport {
         return $report
     }
     try {
-        Import-CudaDriver
-        $report.InitResult = [WinFleet.CudaDriver]::cuInit(0)
+        $driver = Get-CudaDriver
+        $report.InitResult = $driver::cuInit(0)
         $report.Loaded = $true
         $version = 0
-        if ([WinFleet.CudaDriver]::cuDriverGetVersion([ref] $version) -eq 0) { $report.DriverVersion = $version }
+        if ($driver::cuDriverGetVersion([ref] $version) -eq 0) { $report.DriverVersion = $version }
         if ($report.InitResult -ne 0) {
             $report.Error = "cuInit gave CUDA error $($report.InitResult)"
             return $report
         }
         $count = 0
-        $code = [WinFleet.CudaDriver]::cuDeviceGetCount([ref] $count)
+        $code = $driver::cuDeviceGetCount([ref] $count)
         if ($code -ne 0) { throw "cuDeviceGetCount gave CUDA error $code" }
         $devices = New-Object System.Collections.Generic.List[object]
         for ($ordinal = 0; $ordinal -lt $count; $ordinal++) { $devices.Add((Get-CudaDevice -Ordinal $ordinal)) }

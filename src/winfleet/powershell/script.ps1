@@ -144,15 +144,15 @@ function Disconnect-StandardInput {
     if ($global:Wire.ContainsKey('EmptyInput')) { return }
     $global:Wire['EmptyInput'] = $null
     try {
-        Add-Type -Namespace WinFleet -Name StandardHandle -MemberDefinition '[DllImport("kernel32.dll")] public static extern bool SetStdHandle(int which, System.IntPtr handle);'
+        $native = Get-NativeType -Name 'StandardHandle' -Table @{ 'kernel32.dll' = @{ SetStdHandle = [bool], [int], [IntPtr] } }
         $pipe = New-Object System.IO.Pipes.AnonymousPipeServerStream -ArgumentList ([System.IO.Pipes.PipeDirection]::Out), ([System.IO.HandleInheritability]::Inheritable)
-        [void] [WinFleet.StandardHandle]::SetStdHandle(-10, $pipe.ClientSafePipeHandle.DangerousGetHandle())
+        [void] $native::SetStdHandle(-10, $pipe.ClientSafePipeHandle.DangerousGetHandle())
         # The reading end lives as long as the session, the writing end not at all: whoever reads is at the end.
         $global:Wire['EmptyInput'] = $pipe.ClientSafePipeHandle
         [Console]::SetIn([System.IO.TextReader]::Null)
         $pipe.SafePipeHandle.Dispose()
     } catch {
-        # No compiler or no place for its output: only programs that read stdin would notice.
+        # Only programs that read stdin would notice.
         $global:Error.Clear()
     }
 }

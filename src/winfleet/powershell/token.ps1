@@ -1,13 +1,17 @@
 # As whom and with which rights processes run: what a definition promises, only the live token proves.
 
-function Add-TokenType {
-    if ($null -ne ('WinFleet.ProcessToken' -as [type])) { return }
-    Add-Type -Namespace WinFleet -Name ProcessToken -MemberDefinition @'
-[DllImport("kernel32.dll", SetLastError = true)] public static extern System.IntPtr OpenProcess(uint access, bool inherit, int id);
-[DllImport("kernel32.dll")] public static extern bool CloseHandle(System.IntPtr handle);
-[DllImport("advapi32.dll", SetLastError = true)] public static extern bool OpenProcessToken(System.IntPtr process, uint access, out System.IntPtr token);
-[DllImport("advapi32.dll", SetLastError = true)] public static extern bool GetTokenInformation(System.IntPtr token, int kind, byte[] buffer, int length, out int needed);
-'@
+function Get-TokenFunction {
+    # What Windows offers to look at the token of a process.
+    return Get-NativeType -Name 'ProcessToken' -Table @{
+        'kernel32.dll' = @{
+            OpenProcess = [IntPtr], [uint32], [bool], [int]
+            CloseHandle = [bool], [IntPtr]
+        }
+        'advapi32.dll' = @{
+            OpenProcessToken = [bool], [IntPtr], [uint32], [IntPtr].MakeByRefType()
+            GetTokenInformation = [bool], [IntPtr], [int], [byte[]], [int], [int].MakeByRefType()
+        }
+    }
 }
 
 function Read-TokenInformation {
@@ -15,8 +19,9 @@ function Read-TokenInformation {
     param([IntPtr] $Token, [int] $Kind)
     $buffer = New-Object -TypeName 'byte[]' -ArgumentList 256
     $needed = 0
-    if (-not [WinFleet.ProcessToken]::GetTokenInformation($Token, $Kind, $buffer, $buffer.Length, [ref] $needed)) {
-        throw (New-Object -TypeName System.ComponentModel.Win32Exception)
+    $native = Get-TokenFunction
+    if (-not $native::GetTokenInformation($Token, $Kind, $buffer, $buffer.Length, [ref] $needed)) {
+        throw [System.ComponentModel.Win32Exception]::new([System.Runtime.InteropServices.Marshal]::GetLastWin32Error())
     }
     return , $buffer
 }
@@ -24,6 +29,7 @@ function Read-TokenInformation {
 function Get-TokenOfProcess {
     param([int] $ProcessId)
     $answer = [pscustomobject] @{ ProcessId = $ProcessId; UserSid = $null; Elevated = $null; IntegrityLevel = $null; Error = $null }
+    $native = Get-TokenFunction
     $process = [IntPtr]::Zero
     $token = [IntPtr]::Zero
     try {
@@ -31,9 +37,9 @@ function Get-TokenOfProcess {
         if ($rows.Length -eq 0) { throw (New-Object -TypeName System.ArgumentException -ArgumentList "there is no process $ProcessId") }
         $answer.UserSid = [string] (Invoke-CimMethod -InputObject $rows[0] -MethodName GetOwnerSid).Sid
         # PROCESS_QUERY_LIMITED_INFORMATION, TOKEN_QUERY
-        $process = [WinFleet.ProcessToken]::OpenProcess(0x1000, $false, $ProcessId)
-        if ($process -eq [IntPtr]::Zero -or -not [WinFleet.ProcessToken]::OpenProcessToken($process, 8, [ref] $token)) {
-            throw (New-Object -TypeName System.ComponentModel.Win32Exception)
+        $process = $native::OpenProcess(0x1000, $false, $ProcessId)
+        if ($process -eq [IntPtr]::Zero -or -not $native::OpenProcessToken($process, 8, [ref] $token)) {
+            throw [System.ComponentModel.Win32Exception]::new([System.Runtime.InteropServices.Marshal]::GetLastWin32Error())
         }
         # TokenElevation
         $answer.Elevated = [BitConverter]::ToInt32((Read-TokenInformation -Token $token -Kind 20), 0) -ne 0
@@ -45,15 +51,14 @@ function Get-TokenOfProcess {
     } catch {
         $answer.Error = (Get-InnermostException -ErrorRecord $_).Message
     } finally {
-        if ($token -ne [IntPtr]::Zero) { [void] [WinFleet.ProcessToken]::CloseHandle($token) }
-        if ($process -ne [IntPtr]::Zero) { [void] [WinFleet.ProcessToken]::CloseHandle($process) }
+        if ($token -ne [IntPtr]::Zero) { [void] $native::CloseHandle($token) }
+        if ($process -ne [IntPtr]::Zero) { [void] $native::CloseHandle($process) }
     }
     return $answer
 }
 
 function Get-BoxProcessToken {
     param([int[]] $ProcessId)
-    Add-TokenType
     # An administrator may open the processes of others only with this privilege, which is there but not enabled.
     try { [System.Diagnostics.Process]::EnterDebugMode() } catch { $debug = $null }
     try {

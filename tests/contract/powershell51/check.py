@@ -19,7 +19,8 @@ MAX_LINE_CHARACTERS = 250
 
 @dataclass(frozen=True, order=True)
 class Fault:
-    """Attributes: file (name), line, rule (PS01..PS32, or syntax, command, parameter, alias, program, size), text."""
+    """Attributes: file (name), line, rule (PS01..PS32, or syntax, command, parameter, alias, program, compiler, size),
+    text."""
 
     file: str
     line: int

@@ -207,6 +207,14 @@ def parts_of_paths(subject: Subject) -> Found:
             yield call.node, "Join-Path takes two parts; use [IO.Path]::Combine"
 
 
+@rule("compiler")
+def no_compiler(subject: Subject) -> Found:
+    """5.1 compiles with csc.exe, which writes into %TEMP%: a plan would write on the box, and slowly."""
+    for call in subject.calls_of("add-type"):
+        if call.positional or call.unknown_splat or not {"assemblyname", "an"} & call.parameters.keys():
+            yield call.node, "Add-Type runs a compiler that writes into %TEMP%; use Get-NativeType"
+
+
 @rule("PS30")
 def old_pitfalls(subject: Subject) -> Found:
     for call in subject.calls_of("export-csv", "convertto-csv"):

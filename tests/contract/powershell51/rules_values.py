@@ -94,7 +94,9 @@ def owner_of(subject: Subject, node: Node) -> tuple[Type | None, bool]:
     if target is None:
         return None, False
     if node.attributes["Static"]:
-        written = subject.values.written(str(target.attributes.get("TypeName", "")))
+        if target.kind != "TypeExpression":  # a type in a variable: which, only the run tells
+            return None, False
+        written = subject.values.written(str(target.attributes["TypeName"]))
         return (subject.values.lookup(written) if written else None), True
     value = subject.values.of(target)
     return (subject.values.lookup(value.type) if value else None), bool(value and value.exact)
