@@ -93,8 +93,7 @@ def gather(box: Settings) -> Found:
     prefetch(list(reads.calls(box, current.box().data.get("winrm_user"))))
     manifest = read(Files, **reads.manifest_files(box))[reads.manifest_path(box)]
     release = Release.parse(manifest.content) if manifest.content else None
-    executables = read(Files, **reads.executable_files(box))
-    listing = read(ChildItems, path=reads.release_folder(box))
+    listing = read(ChildItems, **reads.release_files(box))
     return Found(
         system=read(System),
         gpu=read(Gpu),
@@ -104,7 +103,7 @@ def gather(box: Settings) -> Found:
         processes=read(Processes, names=[reads.PROGRAM]),
         model=read(Files, **reads.model_files(box))[box.model_path],
         folders=read(Files, paths=reads.folders(box)),
-        release_faults=release_faults(box, release, executables, listing),
+        release_faults=release_faults(box, release, listing),
     )
 
 

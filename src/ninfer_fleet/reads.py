@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from ninfer_fleet.release import MANIFEST
 from ninfer_fleet.settings import Settings
 from winfleet.calls import Call
 from winfleet.facts.acl import Acls
@@ -35,12 +36,7 @@ def release_folder(box: Settings) -> str:
 
 def manifest_path(box: Settings) -> str:
     """The release's release.json, written last."""
-    return f"{release_folder(box)}\\release.json"
-
-
-def release_executables(box: Settings) -> list[str]:
-    """Full paths of the executables of the declared release."""
-    return [f"{release_folder(box)}\\{name}" for name in box.engine.executables]
+    return f"{release_folder(box)}\\{MANIFEST}"
 
 
 def stamp_path(box: Settings) -> str:
@@ -53,8 +49,8 @@ def manifest_files(box: Settings) -> dict[str, Any]:
     return {"paths": [manifest_path(box)], "max_content_bytes": MANIFEST_BYTES}
 
 
-def executable_files(box: Settings) -> dict[str, Any]:
-    return {"paths": release_executables(box), "hash": True}
+def release_files(box: Settings) -> dict[str, Any]:
+    return {"path": release_folder(box), "hash": True}
 
 
 def model_files(box: Settings) -> dict[str, Any]:
@@ -120,8 +116,7 @@ def calls(box: Settings, connection_user: str | None) -> Iterator[Call]:
         yield Accounts.call(names)
     # engine
     yield Files.call(**manifest_files(box))
-    yield Files.call(**executable_files(box))
-    yield ChildItems.call(release_folder(box))
+    yield ChildItems.call(**release_files(box))
     yield Files.call([box.layout.current])
     # model
     yield Files.call(**model_files(box))

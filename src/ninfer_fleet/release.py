@@ -7,7 +7,11 @@ import json
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from ninfer_fleet.settings import Settings
-from winfleet.models.file import FileState, Listing
+from winfleet.models.file import Listing
+
+MANIFEST = "release.json"
+# Raised when a manifest says less than it should; a release with an older one is staged anew.
+FORMAT = 2
 
 
 class ReleaseFile(BaseModel):
@@ -23,7 +27,8 @@ class Release(BaseModel):
     """The manifest of a release.
 
     Attributes: release_id, repository, commit, sm_count, cuda_architecture, cuda, msvc, cmake (versions found
-    on the box that built it), files by name.
+    on the box that built it), files by name (every file of the release but the manifest itself, as the build
+    left them), format (of the manifest: 1 held what lay in the release after the copy).
     """
 
     model_config = ConfigDict(frozen=True)
@@ -37,6 +42,7 @@ class Release(BaseModel):
     msvc: str
     cmake: str
     files: dict[str, ReleaseFile]
+    format: int = 1
 
     @classmethod
     def parse(cls, content: bytes) -> Release | None:
@@ -51,18 +57,17 @@ class Release(BaseModel):
         return (json.dumps(self.model_dump(), indent=2, sort_keys=True) + "\n").encode("ascii")
 
 
-def release_faults(
-    box: Settings, release: Release | None, executables: dict[str, FileState], listing: Listing
-) -> list[str]:
+def release_faults(box: Settings, release: Release | None, listing: Listing) -> list[str]:
     """Why the folder is not the declared release; empty: it is.
 
-    The executables are compared by hash, the DLLs by size: hashing 200 MB of them on every run would cost
-    more than it finds.
+    listing: the folder with hashes. Every file is compared, and one that the build did not make is named: a
+    program loads a DLL that lies beside it before the one of Windows.
     """
     if release is None:
-        return [
-            "release.json is not there" if not listing.exists else "release.json is missing or unreadable"
-        ]
+        return [f"{MANIFEST} is not there" if not listing.exists else f"{MANIFEST} is missing or unreadable"]
+    if release.format != FORMAT:
+        age = "an older" if release.format < FORMAT else "a newer"
+        return [f"{MANIFEST} was written by {age} version: staged anew"]
     faults = []
     declared = {
         "release_id": box.engine.release_id,
@@ -74,13 +79,20 @@ def release_faults(
         found = getattr(release, name)
         if found != wanted:
             faults.append(f"{name}: {found} instead of {wanted}")
-    sizes = {item.name.lower(): item.size_bytes for item in listing.items}
+    there = {item.name.lower(): item for item in listing.items}
+    recorded = {name.lower() for name in release.files}
+    faults += [
+        f"{name}: not in {MANIFEST}" for name in box.engine.executables if name.lower() not in recorded
+    ]
     for name, one in release.files.items():
-        if sizes.get(name.lower()) != one.size_bytes:
-            faults.append(f"{name}: {sizes.get(name.lower(), 'no')} bytes instead of {one.size_bytes}")
-    for path, state in executables.items():
-        name = path.rpartition("\\")[2]
-        recorded = release.files.get(name)
-        if recorded is None or state.sha256 != recorded.sha256:
-            faults.append(f"{name}: not the file that was built (sha256 {state.sha256 or 'none'})")
+        item = there.get(name.lower())
+        if item is None or item.kind != "file":
+            faults.append(f"{name}: {'not there' if item is None else f'a {item.kind}'}")
+        elif item.size_bytes != one.size_bytes:
+            faults.append(f"{name}: {item.size_bytes} bytes instead of {one.size_bytes}")
+        elif item.sha256 != one.sha256:
+            faults.append(f"{name}: not the file that was built (sha256 {item.sha256 or 'none'})")
+    for item in listing.items:
+        if item.name.lower() not in recorded | {MANIFEST}:
+            faults.append(f"{item.name}: a {item.kind} that the build did not make")
     return faults

@@ -169,6 +169,54 @@ def test_verify_puts_only_the_right_file_in_its_place(
         assert not destination.exists()
 
 
+GOOD = b"hello"
+# What stands at the part's place before, what the download writes (None: fails with 33 when something is there),
+# how often it runs, exit code of the job.
+DOWNLOADS = {
+    "nothing": (None, GOOD, 1, 0),
+    "a part": (b"hel", GOOD, 1, 0),
+    "all of it": (GOOD, b"", 0, 0),
+    "more than that": (b"hello, hello", GOOD, 1, 0),
+    "all of another file": (b"jello", GOOD, 1, 0),
+    "a server that gives the whole only": (b"hel", None, 2, 0),
+    "another file comes": (None, b"jello", 1, 1),
+    "another file comes after a part": (b"jel", b"jello", 2, 1),
+}
+
+
+@pytest.mark.parametrize("story", DOWNLOADS)
+def test_a_download_ends_with_the_right_file_whatever_was_left_before(job: Job, story: str) -> None:
+    left, comes, runs, code = DOWNLOADS[story]
+    # Names that every code page of cmd can hold, unlike that of the job's folder.
+    base = f"C:\\fetch {next(_NUMBERS)}"
+    part, source = job.box.host(f"{base}.part"), job.box.host(f"{base}.src")
+    source.write_bytes(GOOD if comes is None else comes)
+    if left is not None:
+        part.write_bytes(left)
+    here = f'"{base}.part"'
+    refuse = f"if exist {here} exit /b 33\r\n" if comes is None else ""
+    fetch = f'@echo off\r\necho run\r\n{refuse}copy /b /y "{base}.src" {here} >nul\r\n'
+    job.box.host(f"{base}.bat").write_bytes(fetch.encode("ascii"))
+    more = {"Path": f"{base}.part", "SizeBytes": len(GOOD)}
+    job.start(
+        {"Name": "fetch", "Kind": "download", "Program": f"{base}.bat", "Arguments": [], **more},
+        {
+            "Name": "verify",
+            "Kind": "verify",
+            "Destination": f"{base}.bin",
+            "Sha256": hashlib.sha256(GOOD).hexdigest(),
+            "MagicHex": None,
+            "Again": "fetch",
+            **more,
+        },
+    )
+    found = job.until("done")
+    assert found["ExitCode"] == code, found["Log"]
+    assert found["Log"].split().count("run") == runs, found["Log"]
+    assert not part.exists()
+    assert job.box.host(f"{base}.bin").exists() == (code == 0)
+
+
 def test_a_program_that_is_not_there(job: Job) -> None:
     job.start({"Name": "gone", "Kind": "run", "Program": "C:\\nowhere\\x.exe", "Arguments": []})
     found = job.until("done")

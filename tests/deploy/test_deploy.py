@@ -161,10 +161,19 @@ def an_altered_program_is_replaced_and_no_longer_runs(fleet: Fleet) -> None:
     program = fleet.drive_c(BOX) / "ninfer" / "current" / "ninfer-serve.exe"
     with program.open("ab") as file:
         file.write(b"altered by hand")
+    # Of the same size, and one that Windows would load before its own: neither shows in sizes of known files.
+    dll = next(program.parent.glob("*.dll"))
+    dll.write_bytes(bytes(dll.stat().st_size))
+    (program.parent / "version.dll").write_bytes(b"planted")
+    plan = fleet.pyinfra("--dry", "--diff")
+    assert f"{dll.name}: not the file that was built" in plan.text, plan.text
+    assert "version.dll: a file that the build did not make" in plan.text, plan.text
     done = fleet.pyinfra("-y", json_results=True)
     assert done.code == 0, done.text
     assert done.operations("success", BOX) == ["Engine built for this card", "Server answers"]
     assert serving(fleet) not in ([], before)
+    assert not (program.parent / "version.dll").exists()
+    assert any(dll.read_bytes())
     assert fleet.pyinfra("-y", json_results=True).operations("no_change", BOX) == OPERATIONS
 
 

@@ -11,12 +11,12 @@ import pytest
 
 from ninfer_fleet import reads
 from ninfer_fleet.operations import engine, model
-from ninfer_fleet.release import Release, ReleaseFile, release_faults
+from ninfer_fleet.release import FORMAT, Release, ReleaseFile, release_faults
 from ninfer_fleet.serving import Look, started_from
 from ninfer_fleet.settings import Settings
 from winfleet.models.file import ChildItem, FileState, Listing
 from winfleet.models.http_answer import HttpAnswer
-from winfleet.models.job import Environment, Run, Verify
+from winfleet.models.job import Download, Environment, Run, Verify
 from winfleet.models.process import Listener, Process
 
 BOX = Settings.model_validate({"serve": {"api_key": "env:NINFER_API_KEY"}})
@@ -132,8 +132,10 @@ def test_any_other_artifact_is_verified(artifact: FileState, mark: FileState, wo
 
 def test_the_artifact_is_fetched_resumably_and_verified_by_digest_and_magic() -> None:
     fetch, verify = model.steps(BOX, r"C:\Windows\System32\curl.exe")
-    assert isinstance(fetch, Run)
+    assert isinstance(fetch, Download)
     assert isinstance(verify, Verify)
+    assert (fetch.path, fetch.size_bytes) == (verify.path, verify.size_bytes)
+    assert verify.again == fetch.name
     assert fetch.arguments[-1] == BOX.model.url
     assert fetch.arguments[fetch.arguments.index("--continue-at") :][:2] == ("--continue-at", "-")
     assert (verify.size_bytes, verify.sha256, verify.magic_hex) == (
@@ -141,6 +143,12 @@ def test_the_artifact_is_fetched_resumably_and_verified_by_digest_and_magic() ->
         BOX.model.sha256,
         "4e494e4645520002",
     )
+
+
+def test_a_file_that_is_there_is_verified_and_never_fetched_or_deleted() -> None:
+    (verify,) = model.steps(BOX, None)
+    assert isinstance(verify, Verify)
+    assert verify.again is None
 
 
 TOOLS = engine.Tools(
@@ -193,36 +201,75 @@ RELEASE = Release(
     msvc="14.44",
     cmake="3.31",
     files=FILES,
+    format=FORMAT,
 )
 
 
-def executables(digest: str = "ab") -> dict[str, FileState]:
-    return {path: FileState(path, "file", sha256=digest) for path in reads.release_executables(BOX)}
-
-
-def listing(*names: str) -> Listing:
-    return Listing(True, tuple(ChildItem(name, "file", 10, None) for name in names))
+def listing(*items: ChildItem, without: str = "") -> Listing:
+    """The folder as it was staged, but for these items and that name."""
+    changed = {item.name: item for item in items}
+    staged = {name: ChildItem(name, "file", 10, None, "ab") for name in FILES}
+    staged["release.json"] = ChildItem("release.json", "file", 900, None, "00")
+    return Listing(True, tuple(item for name, item in {**staged, **changed}.items() if name != without))
 
 
 def test_a_manifest_survives_its_bytes_and_matches_its_folder() -> None:
     again = Release.parse(RELEASE.encode())
     assert again == RELEASE
-    assert release_faults(BOX, again, executables(), listing(*FILES)) == []
+    assert release_faults(BOX, again, listing()) == []
+    shouting = ChildItem("Z.DLL", "file", 10, None, "ab")
+    assert release_faults(BOX, again, listing(shouting, without="z.dll")) == []
+
+
+WITHOUT_PROGRAM = {name: one for name, one in FILES.items() if name != "ninfer-serve.exe"}
 
 
 @pytest.mark.parametrize(
-    ("release", "digest", "names", "words"),
+    ("release", "folder", "words"),
     [
-        (None, "ab", (), "release.json"),
-        (RELEASE.model_copy(update={"sm_count": 128}), "ab", tuple(FILES), "sm_count: 128 instead of 114"),
-        (RELEASE, "cd", tuple(FILES), "not the file that was built"),
-        (RELEASE, "ab", ("ninfer.exe", "ninfer-serve.exe"), "z.dll: no bytes"),
+        (None, Listing(False, ()), "release.json is not there"),
+        (None, listing(), "release.json is missing or unreadable"),
+        (RELEASE.model_copy(update={"sm_count": 128}), listing(), "sm_count: 128 instead of 114"),
+        (RELEASE.model_copy(update={"format": 1}), listing(), "written by an older version: staged anew"),
+        (RELEASE.model_copy(update={"format": 9}), listing(), "written by a newer version: staged anew"),
+        (
+            RELEASE.model_copy(update={"files": WITHOUT_PROGRAM}),
+            listing(without="ninfer-serve.exe"),
+            "ninfer-serve.exe: not in release.json",
+        ),
+        (
+            RELEASE,
+            listing(ChildItem("ninfer.exe", "file", 10, None, "cd")),
+            "ninfer.exe: not the file that was",
+        ),
+        # Of the same size: no look at sizes alone tells it.
+        (RELEASE, listing(ChildItem("z.dll", "file", 10, None, "cd")), "z.dll: not the file that was built"),
+        (RELEASE, listing(ChildItem("z.dll", "file", 11, None, "ab")), "z.dll: 11 bytes instead of 10"),
+        (RELEASE, listing(without="z.dll"), "z.dll: not there"),
+        (RELEASE, listing(ChildItem("z.dll", "directory", None, None)), "z.dll: a directory"),
+        (
+            RELEASE,
+            listing(ChildItem("version.dll", "file", 10, None, "ab")),
+            "version.dll: a file that the build",
+        ),
+        (
+            RELEASE,
+            listing(ChildItem("x.exe.local", "directory", None, None)),
+            "x.exe.local: a directory that",
+        ),
     ],
 )
-def test_another_folder_is_not_the_release(
-    release: Release | None, digest: str, names: tuple[str, ...], words: str
-) -> None:
-    assert any(words in fault for fault in release_faults(BOX, release, executables(digest), listing(*names)))
+def test_another_folder_is_not_the_release(release: Release | None, folder: Listing, words: str) -> None:
+    (fault,) = release_faults(BOX, release, folder)
+    assert words in fault
+
+
+def test_a_manifest_of_an_older_version_is_read_as_such() -> None:
+    old = json.loads(RELEASE.encode())
+    del old["format"]
+    release = Release.parse(json.dumps(old).encode())
+    assert release is not None
+    assert release.format == 1
 
 
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b"[1]"])

@@ -190,6 +190,22 @@ def test_curl_downloads_and_resumes(box: Box, mirror: Mirror) -> None:
     assert target.stat().st_size == mirror.artifact.size_bytes
 
 
+@pytest.mark.parametrize(("version", "code"), [("7.55.1", 22), ("8.4.0", 22), ("8.5.0", 0), ("8.14.1", 0)])
+@pytest.mark.parametrize("more", [0, 3])
+def test_curl_asked_for_what_is_beyond_the_end(
+    box: Box, mirror: Mirror, version: str, code: int, more: int
+) -> None:
+    # As curl 7.88.1 does (tried), and as curl/curl#12176 says of 8.5.
+    box.profile.data["toolchain"]["curl"] = version
+    target = box.filesystem.host("C:\\models\\q.part")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(bytes(mirror.artifact.size_bytes + more))
+    arguments = ["-L", "-C", "-", "-o", "C:\\models\\q.part", mirror.artifact.url]
+    assert Run(box, "curl", "-sSf", *arguments).code == code
+    assert Run(box, "curl", *arguments).code == 0
+    assert target.stat().st_size == mirror.artifact.size_bytes + more
+
+
 def test_curl_tells_what_went_wrong(box: Box, mirror: Mirror) -> None:
     missing = mirror.artifact.url + "x"
     assert Run(box, "curl", "-f", "-s", "-S", "-o", "C:\\models\\x", missing).code == 22

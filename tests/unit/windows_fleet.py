@@ -124,6 +124,13 @@ class WindowsBox:
                 host.unlink()
         return {"Removed": Path}
 
+    def Move_BoxItem(self, Path: str, Destination: str) -> dict[str, Any]:
+        host = self.sim.filesystem.host(Destination)
+        if host.exists():
+            raise WindowsError("System.IO.IOException", f"'{Destination}' is there already", 0x800700B7)
+        self.sim.filesystem.host(Path).rename(host)
+        return {"Moved": True}
+
     def Copy_BoxItem(self, Items: list[dict[str, str]]) -> list[dict[str, Any]]:
         for item in Items:
             data = self.sim.filesystem.host(item["Path"]).read_bytes()

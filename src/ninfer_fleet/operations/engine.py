@@ -14,8 +14,9 @@ from typing import Any
 
 from ninfer_fleet import argv, reads
 from ninfer_fleet.operations import serve
-from ninfer_fleet.release import Release, ReleaseFile, release_faults
+from ninfer_fleet.release import FORMAT, MANIFEST, Release, ReleaseFile, release_faults
 from ninfer_fleet.settings import Settings
+from ninfer_fleet.stopping import held_down
 from winfleet import diff
 from winfleet.calls import Call
 from winfleet.current import box as current_box
@@ -164,7 +165,9 @@ def build_steps(box: Settings, tools: Tools, places: Places) -> list[Step]:
 
 @box_operation()
 def released(box: Settings) -> Iterator[Any]:
-    """The declared release in its folder below releases, built if it is not there.
+    """The declared release in its folder below releases: exactly the files that were built, hash by hash.
+
+    Otherwise it is staged anew from the build, and built if the build is not there.
 
     Args:
         box: what is declared for the box.
@@ -173,19 +176,20 @@ def released(box: Settings) -> Iterator[Any]:
     the release's manifest last of all.
     """
     manifest = read(Files, **reads.manifest_files(box))[reads.manifest_path(box)]
-    executables = read(Files, **reads.executable_files(box))
-    listing = read(ChildItems, path=reads.release_folder(box))
+    listing = read(ChildItems, **reads.release_files(box))
     release = Release.parse(manifest.content) if manifest.content else None
-    faults = release_faults(box, release, executables, listing)
+    faults = release_faults(box, release, listing)
     if not faults:
         current_box().noop(f"release {box.engine.release_id} is there")
         return
     tools = Tools.of(box, read(Toolchain, vcpkg_root=box.engine.vcpkg_root))
     places = Places.of(box, tools)
+    more = f"; and {len(faults) - 3} more" if len(faults) > 3 else ""
     diff.show(
-        f"Will build release {diff.bold(box.engine.release_id)}",
+        f"Will {'stage' if release else 'build'} release {diff.bold(box.engine.release_id)}"
+        f"{' anew, built if its build is gone' if release else ''}",
         [
-            f"because    {'; '.join(faults[:3])}",
+            f"because    {'; '.join(faults[:3])}{more}",
             f"source     {box.engine.repository} at {box.engine.commit}",
             f"tools      CUDA {tools.cuda_version}, MSVC {tools.msvc}, CMake {tools.cmake_version}",
             f"for        SM {box.engine.cuda_architecture / 10}, {SM_COUNT_MACRO}={box.engine.sm_count}",
@@ -281,9 +285,13 @@ def _stage(box: Settings, tools: Tools, places: Places) -> Iterator[Any]:
         raise BoxError(
             f"the build left no {', '.join(sorted(missing))} in {places.apps}. Remedy: check engine.targets"
         )
+    # What the manifest says is what was built, not what may have been done to the copy since.
+    made = read(Files, paths=[f"{places.apps}\\{name}" for name in names], hash=True)
+    if read(Files, paths=[part])[part].exists:
+        # Of a run that was cut off; it may hold what this build does not make.
+        yield Call("Remove-BoxItem", Path=[part], Recurse=True)
     yield Call("New-BoxDirectory", Path=[part])
     yield from files.copies._inner(items=[(f"{places.apps}\\{name}", f"{part}\\{name}") for name in names])
-    staged = read(Files, paths=[f"{part}\\{name}" for name in names], hash=True)
     release = Release(
         release_id=box.engine.release_id,
         repository=box.engine.repository,
@@ -295,15 +303,23 @@ def _stage(box: Settings, tools: Tools, places: Places) -> Iterator[Any]:
         cmake=tools.cmake_version,
         files={
             name: ReleaseFile(
-                size_bytes=staged[f"{part}\\{name}"].size_bytes or 0,
-                sha256=staged[f"{part}\\{name}"].sha256 or "",
+                size_bytes=made[f"{places.apps}\\{name}"].size_bytes or 0,
+                sha256=made[f"{places.apps}\\{name}"].sha256 or "",
             )
             for name in names
         },
+        format=FORMAT,
     )
-    yield from files.put._inner(files=[files.FileContent(f"{part}\\release.json", release.encode())])
-    if read(Files, paths=[folder])[folder].exists:
+    staged = read(ChildItems, path=part, hash=True)
+    if wrong := release_faults(box, release, staged):
+        raise BoxError(f"the copy in {part} is not what was built: {'; '.join(wrong)}. Remedy: run it again")
+    yield from files.put._inner(files=[files.FileContent(f"{part}\\{MANIFEST}", release.encode())])
+    move = Call("Move-BoxItem", Path=part, Destination=folder)
+    if not read(Files, paths=[folder])[folder].exists:
+        yield move
+        return
+    with held_down(box):
         # Windows does not let go of a program that runs: half a folder would be gone and the server with it.
         yield from serve.stopped._inner(box=box)
         yield Call("Remove-BoxItem", Path=[folder], Recurse=True)
-    yield Call("Move-BoxItem", Path=part, Destination=folder)
+        yield move

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from ninfer_fleet import reads
@@ -17,7 +18,7 @@ from winfleet.facts.files import Files
 from winfleet.facts.job import Job
 from winfleet.facts.toolchain import Toolchain
 from winfleet.models.file import FileState
-from winfleet.models.job import Run, Step, Verify
+from winfleet.models.job import Download, Step, Verify, job_hash
 from winfleet.operations import jobs
 from winfleet.refusal import Refused, box_operation
 
@@ -45,15 +46,18 @@ def present(box: Settings) -> Iterator[Any]:
     if not wrong:
         current_box().noop(f"{box.model_path} is verified")
         return
-    headline = "fetch" if artifact.kind == "absent" else "verify"
+    part = f"{box.model_path}.part"
+    left = read(Files, paths=[part])[part]
+    there = None if artifact.exists else left.size_bytes
+    whole = artifact.exists or there == box.model.size_bytes
     lines = [
         f"because  {'; '.join(wrong)}",
+        *([] if there is None else [f"there    {_part_text(there, box.model.size_bytes)}"]),
         f"from     {box.model.url}",
         f"size     {box.model.size_bytes} bytes",
         f"sha256   {box.model.sha256}",
     ]
-    diff.show(f"Will {headline} model {diff.bold(box.model_path)}", lines)
-    part = f"{box.model_path}.part"
+    diff.show(f"Will {'verify' if whole else 'fetch'} model {diff.bold(box.model_path)}", lines)
     if artifact.kind == "file":
         # A file of another size is not this artifact: it makes room for the right one only when its name says
         # nothing.
@@ -63,11 +67,13 @@ def present(box: Settings) -> Iterator[Any]:
                 f"{box.model.size_bytes}. "
                 "Remedy: move it away by hand, or declare its size and digest"
             )
+        if left.exists:
+            yield Call("Remove-BoxItem", Path=[part])
         yield Call("Move-BoxItem", Path=box.model_path, Destination=part)
     yield from _clear_failed_job(box, part)
     yield from jobs.run._inner(
-        path=f"{box.layout.jobs}\\{JOB}",
-        steps=steps(box, None if artifact.kind == "file" else _curl(box)),
+        path=_folder(box),
+        steps=steps(box, None if artifact.kind == "file" or _only_verifies(box) else _curl(box)),
         title=f"model {box.model.file_name}",
         timeout_s=12 * 3600.0,
         remedy="check model.url, model.size_bytes and model.sha256, and the box's way to the internet",
@@ -75,7 +81,11 @@ def present(box: Settings) -> Iterator[Any]:
 
 
 def steps(box: Settings, curl: str | None) -> list[Step]:
-    """Fetch with that curl (resuming what is there; none: the whole file is there), and verify."""
+    """Fetch what is missing with that curl, and verify; none: the whole file is there, verify it.
+
+    Bytes that an earlier try left may be of another file, or more than there should be: they are then deleted
+    and the file is fetched anew, once.
+    """
     part = f"{box.model_path}.part"
     fetch = (
         *("--location", "--fail", "--silent", "--show-error"),
@@ -84,7 +94,9 @@ def steps(box: Settings, curl: str | None) -> list[Step]:
     )
     model = box.model
     verify = Verify("verify", part, box.model_path, model.size_bytes, model.sha256, model.magic.hex())
-    return [verify] if curl is None else [Run("fetch", curl, fetch), verify]
+    if curl is None:
+        return [verify]
+    return [Download("fetch", curl, fetch, part, model.size_bytes), replace(verify, again="fetch")]
 
 
 def stamp_faults(box: Settings, artifact: FileState, stamp: FileState) -> list[str]:
@@ -105,6 +117,23 @@ def stamp_faults(box: Settings, artifact: FileState, stamp: FileState) -> list[s
     return []
 
 
+def _folder(box: Settings) -> str:
+    return f"{box.layout.jobs}\\{JOB}"
+
+
+def _part_text(size: int, wanted: int) -> str:
+    """What becomes of the bytes that an earlier try left."""
+    if size > wanted:
+        return f"{size} bytes, more than there should be: deleted and fetched anew"
+    return f"{size} bytes from an earlier try" + ("" if size == wanted else ", the rest is fetched")
+
+
+def _only_verifies(box: Settings) -> bool:
+    """A run that was cut off left the job that verifies a file found at the artifact's place, now a part."""
+    state = read(Job, path=_folder(box), log_max_bytes=0)
+    return state.state == "running" and state.hash == job_hash(steps(box, None))
+
+
 def _curl(box: Settings) -> str:
     tools = read(Toolchain, vcpkg_root=box.engine.vcpkg_root)
     if tools.curl is None:
@@ -117,7 +146,7 @@ def _clear_failed_job(box: Settings, part: str) -> Iterator[Any]:
     too."""
     if not current_run().is_executing:
         return
-    path = f"{box.layout.jobs}\\{JOB}"
+    path = _folder(box)
     state = read(Job, path=path, log_max_bytes=0)
     if state.state != "done":
         return

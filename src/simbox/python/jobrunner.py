@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 _PATHS = re.compile(r"[A-Za-z]:\\[^\"'|<>*?\r\n]*")
 FAILED_CHECK = 1
 CANNOT_START = 9009
+NO_RANGES = 33  # of curl
 
 
 def job_folder(box: Box, arguments: str) -> str | None:
@@ -63,6 +64,8 @@ class JobProcess:
         self._wake = threading.Event()
         self._done = threading.Event()
         self._killed = 1
+        self._resumed = False
+        self._again: str | None = None
         self.exit_code: int | None = None
         entry = box.windows.process.add(
             systemprograms.POWERSHELL, self.kill, priority_class=priority_class, session_id=session_id
@@ -114,12 +117,20 @@ class JobProcess:
         job = folder.job() or {}
         log = HostFile(handles.of(self._box), folder.host("stdout.log"), "log")
         try:
-            for step in job.get("Steps", []):
+            steps = job.get("Steps", [])
+            names = [str(step.get("Name", "")) for step in steps]
+            at = 0
+            while at < len(steps):
                 if self._stopping.is_set():
                     return None
-                folder.write("step", str(step.get("Name", "")))
-                code = self._step(step, log)
-                if code != 0:
+                folder.write("step", names[at])
+                code = self._step(steps[at], log)
+                again, self._again = self._again, None
+                if code == 0:
+                    at += 1
+                elif again in names[:at]:
+                    at = names.index(again)
+                else:
                     return code
             return None if self._stopping.is_set() else 0
         finally:
@@ -132,6 +143,8 @@ class JobProcess:
                     return self._program(step, log)
                 case "environment":
                     return self._batch(step, log)
+                case "download":
+                    return self._download(step, log)
                 case "verify":
                     return self._verify(step, log)
                 case kind:
@@ -193,7 +206,45 @@ class JobProcess:
             self._wake.clear()
         return ended[0]
 
+    def _download(self, step: dict[str, Any], log: HostFile) -> int:
+        files = BoxFiles(self._box)
+        path, wanted = str(step["Path"]), int(step["SizeBytes"])
+        size = files.status(path).st_size if files.kind(path) == "file" else None
+        if size is not None and size > wanted:
+            log.write(f"{step['Name']}: {path} had {size} bytes, more than {wanted}; deleted\r\n".encode())
+            self._delete(path)
+            size = None
+        self._resumed = size is not None
+        if size == wanted:
+            log.write(f"{step['Name']}: {path} is there already, {size} bytes\r\n".encode())
+            return 0
+        code = self._program(step, log)
+        if code == NO_RANGES and self._resumed and not self._stopping.is_set():
+            self._delete(path)
+            self._resumed = False
+            code = self._program(step, log)
+        return code
+
+    def _delete(self, path: str) -> None:
+        files = BoxFiles(self._box)
+        if files.kind(path) == "file":
+            files.set_read_only(path, False)
+            files.delete_file(path)
+
     def _verify(self, step: dict[str, Any], log: HostFile) -> int:
+        try:
+            return self._put(step, log)
+        except WindowsError as error:
+            if error.type != "HashMismatch" or not step.get("Again"):
+                raise
+            log.write(f"{step['Name']}: {error.message}\r\n".encode())
+            self._delete(str(step["Path"]))
+            if self._resumed:
+                log.write(f"{step['Name']}: deleted, fetched anew\r\n".encode())
+                self._again = str(step["Again"])
+            return FAILED_CHECK
+
+    def _put(self, step: dict[str, Any], log: HostFile) -> int:
         files = BoxFiles(self._box)
         path, destination = str(step["Path"]), str(step["Destination"])
         size = files.status(path).st_size

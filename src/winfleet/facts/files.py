@@ -32,12 +32,14 @@ class Files(BoxFact[dict[str, FileState]]):
 
 
 class ChildItems(BoxFact[Listing]):
-    """What a folder holds."""
+    """What a folder holds. Args: recurse, hash (also the SHA-256 of files)."""
 
     @staticmethod
-    def call(path: str, recurse: bool = False) -> Call:
+    def call(path: str, recurse: bool = False, hash: bool = False) -> Call:
         """The box command of this fact."""
-        return Call("Get-BoxChildItem", Path=path, Recurse=True if recurse else None)
+        return Call(
+            "Get-BoxChildItem", Path=path, Recurse=True if recurse else None, Hash=True if hash else None
+        )
 
     command = call
     parse = staticmethod(Listing.parse)

@@ -90,12 +90,13 @@ class FileState(Model):
 @dataclass(frozen=True)
 class ChildItem(Model):
     """One entry of a folder. Attributes: name (relative to the folder), kind, size_bytes,
-    last_write_time_utc."""
+    last_write_time_utc, sha256 (lower case hex; of files, only when asked)."""
 
     name: str
     kind: Kind
     size_bytes: int | None
     last_write_time_utc: str | None
+    sha256: str | None = None
 
 
 @dataclass(frozen=True)
@@ -118,6 +119,7 @@ class Listing(Model):
                     _kind(entry.get("Kind")),
                     optional_integer(entry, "SizeBytes"),
                     optional_text(entry, "LastWriteTimeUtc"),
+                    (optional_text(entry, "Sha256") or "").lower() or None,
                 )
                 for entry in entries
             ),

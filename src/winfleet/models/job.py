@@ -57,8 +57,35 @@ class Environment(Model):
 
 
 @dataclass(frozen=True)
+class Download(Model):
+    """A step that runs curl (with `--continue-at -`) for what is missing of path: nothing when it has its size
+    already, all of it when it is larger, or when the server does not serve ranges (exit code 33)."""
+
+    name: str
+    program: str
+    arguments: tuple[str, ...]
+    path: str
+    size_bytes: int
+
+    def step(self) -> dict[str, Any]:
+        """The step as docs/box-commands.md writes it."""
+        return {
+            "Name": self.name,
+            "Kind": "download",
+            "Program": self.program,
+            "Arguments": list(self.arguments),
+            "Path": self.path,
+            "SizeBytes": self.size_bytes,
+        }
+
+
+@dataclass(frozen=True)
 class Verify(Model):
-    """A step that checks size, hash and first bytes of path and then renames it to destination."""
+    """A step that checks size, hash and first bytes of path and then renames it to destination.
+
+    again: name of the download before it. Then a wrong file is deleted; and when the download found a part of
+    it (maybe of another file), the job goes back to it, once.
+    """
 
     name: str
     path: str
@@ -66,6 +93,7 @@ class Verify(Model):
     size_bytes: int
     sha256: str
     magic_hex: str | None = None
+    again: str | None = None
 
     def step(self) -> dict[str, Any]:
         """The step as docs/box-commands.md writes it."""
@@ -79,10 +107,12 @@ class Verify(Model):
         }
         if self.magic_hex is not None:
             step["MagicHex"] = self.magic_hex
+        if self.again is not None:
+            step["Again"] = self.again
         return step
 
 
-Step: TypeAlias = Run | Environment | Verify
+Step: TypeAlias = Run | Environment | Download | Verify
 
 
 def job_hash(steps: Sequence[Step]) -> str:
@@ -100,14 +130,18 @@ def check_steps(steps: Sequence[Step]) -> list[str]:
     faults += [
         f"the step name {name!r} is used twice" for name in sorted(set(names)) if names.count(name) > 1
     ]
-    for step in steps:
+    for number, step in enumerate(steps):
         paths: list[str] = []
         if isinstance(step, Run):
             paths = [step.program, *([step.working_directory] if step.working_directory else [])]
         elif isinstance(step, Environment):
             paths = [step.batch]
+        elif isinstance(step, Download):
+            paths = [step.program, step.path]
         else:
             paths = [step.path, step.destination]
+            if step.again is not None and step.again not in names[:number]:
+                faults.append(f"step {step.name!r}: no earlier step is called {step.again!r}")
         faults += [
             f"step {step.name!r}: {path!r} is no full path" for path in paths if not absolute_path(path)
         ]

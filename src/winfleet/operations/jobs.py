@@ -19,7 +19,7 @@ from winfleet.facts import read
 from winfleet.facts.job import Job
 from winfleet.models.answer import Difference
 from winfleet.models.file import absolute_path
-from winfleet.models.job import JobState, Run, Step, Verify, check_steps, job_hash
+from winfleet.models.job import Download, JobState, Run, Step, Verify, check_steps, job_hash
 from winfleet.operations.waiting import say, step, until
 from winfleet.refusal import BoxError, FactUnreadable, Refused, box_operation
 
@@ -106,7 +106,7 @@ def _described(found: JobState, wanted: str, steps: Sequence[Step]) -> list[Diff
 
 
 def _step_text(one: Step) -> str:
-    if isinstance(one, Run):
+    if isinstance(one, Run | Download):
         return " ".join([one.program, *one.arguments])
     if isinstance(one, Verify):
         return f"verify {one.path} (sha256 {one.sha256}) as {one.destination}"

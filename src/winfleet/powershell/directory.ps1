@@ -1,11 +1,11 @@
 # Folders: what is in them, making, removing, renaming.
 
 function Get-BoxChildItem {
-    param([Parameter(Mandatory = $true)] [string] $Path, [bool] $Recurse = $false)
+    param([Parameter(Mandatory = $true)] [string] $Path, [bool] $Recurse = $false, [bool] $Hash = $false)
     $full = Resolve-FilePath -Path $Path
     if (-not [System.IO.Directory]::Exists($full)) { return [pscustomobject] @{ Exists = $false; Items = @() } }
     $items = New-Object System.Collections.ArrayList
-    Add-ChildItem -Folder $full -Prefix '' -Recurse $Recurse -Items $items
+    Add-ChildItem -Folder $full -Prefix '' -Recurse $Recurse -Hash $Hash -Items $items
     return [pscustomobject] @{ Exists = $true; Items = $items.ToArray() }
 }
 
@@ -24,17 +24,21 @@ function Get-FolderEntry {
 
 function Add-ChildItem {
     # Junctions are listed, never entered.
-    param([string] $Folder, [string] $Prefix, [bool] $Recurse, [System.Collections.ArrayList] $Items)
+    param([string] $Folder, [string] $Prefix, [bool] $Recurse, [bool] $Hash, [System.Collections.ArrayList] $Items)
     foreach ($entry in (Get-FolderEntry -Folder $Folder)) {
         $kind = Get-ItemKind -Item $entry
         $size = $null
-        if ($entry -is [System.IO.FileInfo]) { $size = [long] $entry.Length }
+        $sum = $null
+        if ($entry -is [System.IO.FileInfo]) {
+            $size = [long] $entry.Length
+            if ($Hash) { $sum = Get-FileSum -Path $entry.FullName }
+        }
         [void] $Items.Add([pscustomobject] @{
-            Name = $Prefix + $entry.Name; Kind = $kind; SizeBytes = $size
+            Name = $Prefix + $entry.Name; Kind = $kind; SizeBytes = $size; Sha256 = $sum
             LastWriteTimeUtc = $entry.LastWriteTimeUtc.ToString('o')
         })
         if ($Recurse -and $kind -eq 'directory') {
-            Add-ChildItem -Folder $entry.FullName -Prefix ($Prefix + $entry.Name + '\') -Recurse $true -Items $Items
+            Add-ChildItem -Folder $entry.FullName -Prefix ($Prefix + $entry.Name + '\') -Recurse $true -Hash $Hash -Items $Items
         }
     }
 }

@@ -7,8 +7,8 @@ function Get-JobRunnerText {
         'Initialize-WireJson', 'ConvertFrom-WireJson', 'Step-WireJson', 'Assert-WireJsonMark', 'Read-WireJson', 'Read-WireJsonObject',
         'Read-WireJsonArray', 'ConvertFrom-WireText', 'ConvertFrom-WireNumber', 'ConvertTo-WireJson', 'ConvertTo-WireText', 'Add-WireJson',
         'Open-FileForReading', 'Get-FileSum', 'Move-FileInPlace', 'Set-ReadOnly', 'Get-InnermostException', 'ConvertTo-ArgumentText',
-        'Start-JobRun', 'Write-JobFile', 'Write-JobLog', 'Invoke-JobStep', 'Invoke-JobProgram', 'Invoke-JobBatch', 'Invoke-JobVerify',
-        'Copy-ToJobLog')
+        'Start-JobRun', 'Write-JobFile', 'Write-JobLog', 'Invoke-JobStep', 'Invoke-JobProgram', 'Invoke-JobBatch', 'Invoke-JobDownload',
+        'Invoke-JobVerify', 'Test-JobFile', 'Remove-JobFile', 'Copy-ToJobLog')
     $text = New-Object System.Text.StringBuilder
     foreach ($name in $names) {
         [void] $text.Append("function $name {" + (Get-Command -Name $name -CommandType Function).Definition + "}`r`n")
@@ -38,14 +38,21 @@ function Start-JobRun {
     $code = 1
     try {
         $job = ConvertFrom-WireJson -Text ([System.IO.File]::ReadAllText([System.IO.Path]::Combine($Folder, 'job.json')))
-        $run = @{ Folder = $Folder; Log = $log; Environment = @{} }
+        $run = @{ Folder = $Folder; Log = $log; Environment = @{}; Resumed = $false; Again = $null }
         $all = [Environment]::GetEnvironmentVariables()
         foreach ($name in $all.Keys) { $run.Environment[[string] $name] = [string] $all[$name] }
         $code = 0
-        foreach ($step in $job['Steps']) {
-            Write-JobFile -Folder $Folder -Name 'step' -Text ([string] $step['Name'])
-            $code = Invoke-JobStep -Run $run -Step $step
-            if ($code -ne 0) { break }
+        $steps = @($job['Steps'])
+        for ($at = 0; $at -lt $steps.Length; $at++) {
+            Write-JobFile -Folder $Folder -Name 'step' -Text ([string] $steps[$at]['Name'])
+            $code = Invoke-JobStep -Run $run -Step $steps[$at]
+            if ($code -eq 0) { continue }
+            if (-not $run.Again) { break }
+            $names = @($steps | ForEach-Object { [string] $_['Name'] })
+            $back = [array]::IndexOf($names, [string] $run.Again)
+            $run.Again = $null
+            if ($back -lt 0 -or $back -ge $at) { break }
+            $at = $back - 1
         }
     } catch {
         $code = 1
@@ -73,6 +80,7 @@ function Invoke-JobStep {
         switch ([string] $Step['Kind']) {
             'run' { $code = Invoke-JobProgram -Run $Run -Step $Step }
             'environment' { $code = Invoke-JobBatch -Run $Run -Step $Step }
+            'download' { $code = Invoke-JobDownload -Run $Run -Step $Step }
             'verify' { $code = Invoke-JobVerify -Run $Run -Step $Step }
             default { Write-JobLog -Log $Run.Log -Text "$($Step['Name']): '$($Step['Kind'])' is no kind of step" }
         }
@@ -178,35 +186,83 @@ function Invoke-JobBatch {
     return 0
 }
 
-function Invoke-JobVerify {
-    # Check a file and put it where it belongs, read-only, with a stamp that tells later runs not to read it again.
+function Remove-JobFile {
+    # Also one that is read-only.
+    param([string] $Path)
+    if (-not [System.IO.File]::Exists($Path)) { return }
+    [void] (Set-ReadOnly -Path $Path -Wanted $false)
+    [System.IO.File]::Delete($Path)
+}
+
+function Invoke-JobDownload {
+    # What is still missing of a file. A curl before 8.5 takes the answer to "nothing is missing" for an error (416, code 22).
     param([hashtable] $Run, [object] $Step)
     $path = [string] $Step['Path']
-    $destination = [string] $Step['Destination']
-    $size = (New-Object System.IO.FileInfo -ArgumentList $path).Length
-    if ($size -ne [long] $Step['SizeBytes']) {
-        Write-JobLog -Log $Run.Log -Text "$($Step['Name']): $path has $size bytes, not $($Step['SizeBytes'])"
-        return 1
+    $wanted = [long] $Step['SizeBytes']
+    $size = [long] -1
+    if ([System.IO.File]::Exists($path)) { $size = (New-Object System.IO.FileInfo -ArgumentList $path).Length }
+    if ($size -gt $wanted) {
+        Write-JobLog -Log $Run.Log -Text "$($Step['Name']): $path had $size bytes, more than $wanted; deleted"
+        Remove-JobFile -Path $path
+        $size = [long] -1
     }
+    $Run.Resumed = ($size -ge 0)
+    if ($size -eq $wanted) {
+        Write-JobLog -Log $Run.Log -Text "$($Step['Name']): $path is there already, $size bytes"
+        return 0
+    }
+    $code = Invoke-JobProgram -Run $Run -Step $Step
+    if ($code -eq 33 -and $Run.Resumed) {
+        # The server gives the file as a whole only.
+        Remove-JobFile -Path $path
+        $Run.Resumed = $false
+        $code = Invoke-JobProgram -Run $Run -Step $Step
+    }
+    return $code
+}
+
+function Test-JobFile {
+    # What is wrong with a file, or null.
+    param([object] $Step)
+    $path = [string] $Step['Path']
+    $size = (New-Object System.IO.FileInfo -ArgumentList $path).Length
+    if ($size -ne [long] $Step['SizeBytes']) { return "$path has $size bytes, not $($Step['SizeBytes'])" }
     $magic = [string] $Step['MagicHex']
     if ($magic) {
         $start = New-Object byte[] -ArgumentList ([int] ($magic.Length / 2))
         $stream = Open-FileForReading -Path $path
         try { [void] $stream.Read($start, 0, $start.Length) } finally { $stream.Dispose() }
         $seen = ([BitConverter]::ToString($start) -replace '-', '')
-        if ($seen -ne $magic) {
-            Write-JobLog -Log $Run.Log -Text "$($Step['Name']): $path begins with $seen, not $magic"
-            return 1
-        }
+        if ($seen -ne $magic) { return "$path begins with $seen, not $magic" }
     }
     $sum = Get-FileSum -Path $path
-    if ($sum -ne [string] $Step['Sha256']) {
-        Write-JobLog -Log $Run.Log -Text "$($Step['Name']): $path has SHA-256 $sum, not $($Step['Sha256'])"
+    if ($sum -ne [string] $Step['Sha256']) { return "$path has SHA-256 $sum, not $($Step['Sha256'])" }
+    return $null
+}
+
+function Invoke-JobVerify {
+    # Check a file and put it where it belongs, read-only, with a stamp that tells later runs not to read it again.
+    param([hashtable] $Run, [object] $Step)
+    $path = [string] $Step['Path']
+    $destination = [string] $Step['Destination']
+    $fault = Test-JobFile -Step $Step
+    if ($null -ne $fault) {
+        Write-JobLog -Log $Run.Log -Text "$($Step['Name']): $fault"
+        $again = [string] $Step['Again']
+        if ($again) {
+            Remove-JobFile -Path $path
+            # What an earlier try left may have been of another file; what this job fetched as a whole will be the same again.
+            if ($Run.Resumed) {
+                Write-JobLog -Log $Run.Log -Text "$($Step['Name']): deleted, fetched anew"
+                $Run.Again = $again
+            }
+        }
         return 1
     }
+    $size = (New-Object System.IO.FileInfo -ArgumentList $path).Length
     [void] (Move-FileInPlace -Source $path -Destination $destination)
     [void] (Set-ReadOnly -Path $destination -Wanted $true)
-    $stamp = @{ SizeBytes = $size; Sha256 = $sum; LastWriteTimeUtc = [System.IO.File]::GetLastWriteTimeUtc($destination).ToString('o') }
+    $stamp = @{ SizeBytes = $size; Sha256 = ([string] $Step['Sha256']).ToLowerInvariant(); LastWriteTimeUtc = [System.IO.File]::GetLastWriteTimeUtc($destination).ToString('o') }
     Write-JobFile -Folder ([System.IO.Path]::GetDirectoryName($destination)) -Name ([System.IO.Path]::GetFileName($destination) + '.verified.json') -Text (ConvertTo-WireJson -Value $stamp)
     Write-JobLog -Log $Run.Log -Text "$($Step['Name']): $destination verified, $size bytes"
     return 0

@@ -31,6 +31,7 @@ def children(call: Call) -> dict[str, Any]:
                     "Name": prefix + name,
                     "Kind": kind,
                     "SizeBytes": status.st_size if kind == "file" else None,
+                    "Sha256": files.sha256(child) if kind == "file" and call.get("Hash", False) else None,
                     "LastWriteTimeUtc": o_time(status.st_mtime_ns),
                 }
             )
