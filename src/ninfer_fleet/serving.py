@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ninfer_fleet import preflight, reads
@@ -13,6 +13,7 @@ from winfleet.facts.http import HttpGet
 from winfleet.facts.network import Listeners
 from winfleet.facts.process import Processes
 from winfleet.facts.scheduled_task import Tasks
+from winfleet.facts.system import System
 from winfleet.models import task as tasks
 from winfleet.models.file import FileState
 from winfleet.models.http_answer import HttpAnswer
@@ -23,7 +24,10 @@ HTTP_TIMEOUT_S = 3
 
 @dataclass(frozen=True)
 class Look:
-    """One look at the server."""
+    """One look at the server.
+
+    Attribute: now_utc (the box's own clock, read only when a file seems younger than the server).
+    """
 
     processes: list[Process]
     listeners: list[Listener]
@@ -33,15 +37,19 @@ class Look:
     without_key: HttpAnswer
     with_key: HttpAnswer
     declared: Settings = field(repr=False)
+    now_utc: str | None = None
 
-    def faults(self) -> list[str]:
-        """Why the server is not as declared; empty: it is."""
+    def faults(self, *, just_started: bool = False) -> list[str]:
+        """Why the server is not as declared; empty: it is.
+
+        just_started: after everything that it is started from had been written, so no time on a file means
+        anything: a clock that was set back meanwhile would call the new server old.
+        """
         if not self.processes:
             return ["ninfer-serve is not running"]
+        younger = [] if just_started else self.younger()
         found = [
-            f"{path.rpartition(chr(92))[2]} was changed after the server had started"
-            for path in started_from(self.declared)
-            if self._younger(path)
+            f"{path.rpartition(chr(92))[2]} was changed after the server had started" for path in younger
         ]
         if self.files[self.declared.layout.stop_flag].exists:
             found.append("the stop flag is set")
@@ -54,9 +62,17 @@ class Look:
             return found
         return found + self.answers_wrong()
 
+    def younger(self) -> list[str]:
+        """The files that were written after the server had started."""
+        return [path for path in started_from(self.declared) if self._younger(path)]
+
     def _younger(self, path: str) -> bool:
         written = self.files[path].last_write_time_utc
-        return written is not None and any(
+        if written is None or (self.now_utc is not None and written > self.now_utc):
+            # Written while the clock was fast, nobody knows when: no restart would ever make it older. Once its
+            # time has come it counts again, and one restart ends that.
+            return False
+        return any(
             process.creation_time_utc is not None and process.creation_time_utc < written
             for process in self.processes
         )
@@ -118,7 +134,7 @@ def look(box: Settings) -> Look:
     states = read(Files, paths=paths)
     # Before the first deploy there is no key to ask with.
     keyed = key is not None and states[key].exists
-    return Look(
+    seen = Look(
         processes=ours(box, read(Processes, names=[reads.PROGRAM])),
         listeners=read(Listeners, ports=[box.serve.port]),
         task_running=read(Tasks, paths=[box.task.path])[tasks.task_path(box.task.path)].running,
@@ -128,6 +144,7 @@ def look(box: Settings) -> Look:
         with_key=read(HttpGet, **with_key) if keyed else plain,
         declared=box,
     )
+    return replace(seen, now_utc=read(System).time_utc) if seen.younger() else seen
 
 
 def probe_address(box: Settings) -> str:

@@ -124,6 +124,7 @@ def test_the_system_is_told_in_its_own_terms(box: EngineBox) -> None:
     assert answer["FreePhysicalMemoryBytes"] < answer["TotalPhysicalMemoryBytes"]
     assert answer["LogicalProcessorCount"] == 96
     assert answer["BootTimeUtc"].endswith("Z")
+    assert answer["BootTimeUtc"] <= answer["TimeUtc"]
     assert answer["PendingReboot"] == []
     assert "50000" in answer["ExcludedPortRangeText"]
     assert answer["MachineEnvironment"]["CUDA_PATH"].endswith("v13.3")

@@ -333,6 +333,7 @@ def test_system() -> None:
         "Version": "10.0.22631",
         "BuildNumber": "22631",
         "BootTimeUtc": "2026-09-01T00:00:00.0000000Z",
+        "TimeUtc": "2026-09-02T00:00:00.0000000Z",
         "TotalPhysicalMemoryBytes": 1,
         "FreePhysicalMemoryBytes": 1,
         "LogicalProcessorCount": 96,
@@ -345,6 +346,7 @@ def test_system() -> None:
     }
     found = System.parse(value)
     assert found.build_number == 22631
+    assert found.time_utc == "2026-09-02T00:00:00.0000000Z"
     assert found.excluded_by(8080) == PortRange(8000, 8100)
     assert found.excluded_by(9000) is None
     with pytest.raises(ModelError, match="Caption"):

@@ -39,6 +39,7 @@ SYSTEM = System(
     version="10.0.22631",
     build_number=22631,
     boot_time_utc="2026-09-01T00:00:00Z",
+    time_utc="2026-09-02T00:00:00Z",
     total_memory_bytes=512 * GIB,
     free_memory_bytes=400 * GIB,
     logical_processors=96,

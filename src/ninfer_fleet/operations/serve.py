@@ -6,7 +6,6 @@ younger than the process, or when it does not answer as declared; never otherwis
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,33 +14,27 @@ from pyinfra.api.hiddenvalue import HiddenValue
 from pyinfra.api.operation import OperationMeta
 
 from ninfer_fleet import launcher as launchers
-from ninfer_fleet import preflight, reads, vram
-from ninfer_fleet.serving import Look, look, ours
+from ninfer_fleet import reads
+from ninfer_fleet.readiness import await_ready, exits
+from ninfer_fleet.serving import look
 from ninfer_fleet.settings import Settings
+from ninfer_fleet.stopping import await_memory, held_down, stop
 from winfleet import diff
 from winfleet.calls import Call
 from winfleet.current import box as current_box
 from winfleet.current import run as current_run
 from winfleet.facts import read
-from winfleet.facts.files import ChildItems, Files
-from winfleet.facts.gpu import Gpu
-from winfleet.facts.process import Processes
+from winfleet.facts.files import Files
 from winfleet.facts.scheduled_task import Tasks
 from winfleet.models import task as tasks
 from winfleet.models import task_trigger
 from winfleet.models.acl import Access, Rights
 from winfleet.models.firewall_rule import Rule
-from winfleet.models.process import Process
 from winfleet.operations import acl, files
-from winfleet.operations.files import SHOWN_BYTES, FileContent
-from winfleet.operations.waiting import say, step, until
-from winfleet.refusal import BoxError, Refused, box_operation
+from winfleet.operations.files import FileContent
+from winfleet.operations.waiting import step
+from winfleet.refusal import Refused, box_operation
 
-STOP_TIMEOUT_S = 30.0
-DRAIN_TIMEOUT_S = 60.0
-POLL_S = 0.5
-# A server that ends that often right after its start will not get better by waiting.
-HOPELESS_EXITS = 3
 # What a start takes at most on a box that was not idle (measured 6.5 to 7.8 s).
 LOAD_S = 8.0
 # One of these changed by hand, such as run_only_if_idle or volatile, and the server silently stays down one day.
@@ -67,8 +60,6 @@ _AS_WINDOWS_SETS_IT = frozenset(
         "maintenance_exclusive",
     }
 )
-STOP_TEXT = b"ninfer-fleet: being restarted\r\n"
-_STOP_SHA256 = hashlib.sha256(STOP_TEXT).hexdigest()
 
 
 def account(box: Settings) -> str:
@@ -222,11 +213,14 @@ def launcher(box: Settings, template: str) -> Iterator[Any]:
     if not changes:
         return
     state = read(Tasks, paths=[box.task.path])[tasks.task_path(box.task.path)]
-    if state.running:
-        why = "cmd.exe would go on in the middle of a launcher replaced under it"
-        diff.show(f"Will stop {diff.bold('ninfer-serve')}", [f"because {why}"], why)
-        yield from _stop(box)
-    yield from changes
+    if not state.running:
+        yield from changes
+        return
+    why = "cmd.exe would go on in the middle of a launcher replaced under it"
+    diff.show(f"Will stop {diff.bold('ninfer-serve')}", [f"because {why}"], why)
+    with held_down(box):
+        yield from stop(box)
+        yield from changes
 
 
 def _changing(operation: OperationMeta) -> bool:
@@ -241,8 +235,8 @@ def ready(box: Settings, started_from: Mapping[str, OperationMeta] | None = None
     """The server runs under its task, was started from what is declared now, and answers.
 
     That is: /health 200, /v1/models 401 without the key and 200 with it, the declared model and context.
-    Otherwise it is started, or stopped and started; afterwards it must be another process, or the box fails
-    with the end of its log.
+    Otherwise it is started, or stopped and started; afterwards it must be another process and generate one
+    token, or the box fails with what is odd about its task and the end of its log.
 
     Args:
         box: what is declared.
@@ -263,20 +257,22 @@ def ready(box: Settings, started_from: Mapping[str, OperationMeta] | None = None
         return
     verb = "restart" if before.processes else "start"
     diff.show(f"Will {verb} {diff.bold('ninfer-serve')}", [f"because {fault}" for fault in faults], faults[0])
-    if before.processes or before.task_running:
-        yield from _stop(box)
-    if before.files[box.layout.stop_flag].exists or before.processes or before.task_running:
-        yield Call("Remove-BoxItem", Path=[box.layout.stop_flag])
-    yield step("memory to be free", lambda: _await_memory(box))
-    exits = _exits(box) if current_run().is_executing else 0
+    with held_down(box):
+        if before.processes or before.task_running:
+            yield from stop(box)
+        # While the flag stands: the watchdog would not wait for memory.
+        yield step("memory to be free", lambda: await_memory(box))
+        if before.files[box.layout.stop_flag].exists or before.processes or before.task_running:
+            yield Call("Remove-BoxItem", Path=[box.layout.stop_flag])
+    ended = exits(box) if current_run().is_executing else 0
     yield Call("Start-BoxTask", TaskPath=box.task.path)
-    yield step("server to answer", lambda: _await_ready(box, before.processes, exits))
+    yield step("server to answer", lambda: await_ready(box, task(box), before.processes, ended))
 
 
 @box_operation()
 def stopped(box: Settings) -> Iterator[Any]:
     """The server does not run, and neither supervisor nor watchdog starts it: the stop flag stands until
-    `ready`."""
+    `ready`. When it cannot be stopped, no flag is left."""
     now = look(box)
     flag = now.files[box.layout.stop_flag].exists
     if not now.processes and not now.task_running and (flag or not now.files[box.layout.launcher].exists):
@@ -285,119 +281,6 @@ def stopped(box: Settings) -> Iterator[Any]:
     diff.show(
         f"Will stop {diff.bold('ninfer-serve')}", [f"process {one.process_id}" for one in now.processes]
     )
-    yield Call("New-BoxDirectory", Path=[box.layout.state])
-    yield from _stop(box)
-
-
-def _stop(box: Settings) -> Iterator[Any]:
-    """Flag first, so that neither the supervisor nor the watchdog starts it again; then the supervisor, then
-    the server."""
-    yield Call(
-        "Set-BoxFile",
-        payload=STOP_TEXT,
-        Path=box.layout.stop_flag,
-        Sha256=_STOP_SHA256,
-        Encoding="none",
-    )
-    yield Call("Stop-BoxTask", TaskPath=box.task.path)
-    # Windows ends the task's first process only, and a server that was being started meanwhile has another
-    # id.
-    yield step("server to end", lambda: _await_gone(box))
-
-
-def _await_gone(box: Settings) -> None:
-    def gone() -> bool | None:
-        left = ours(box, read(Processes, names=[reads.PROGRAM]))
-        for process in left:
-            _send(
-                Call(
-                    "Stop-BoxProcess",
-                    ProcessId=process.process_id,
-                    CreationTimeUtc=process.creation_time_utc,
-                )
-            )
-        running = read(Tasks, paths=[box.task.path])[tasks.task_path(box.task.path)].running
-        return True if not left and not running else None
-
-    if until(gone, STOP_TIMEOUT_S, POLL_S) is None:
-        raise BoxError(
-            f"ninfer-serve or its supervisor still runs {STOP_TIMEOUT_S:.0f} s after it was "
-            f"stopped. Remedy: look at the "
-            "box; it was not started again"
-        )
-
-
-def _send(call: Call) -> None:
-    done, output = current_box().run_shell_command(call, print_output=False, print_input=False)
-    if not done:
-        raise BoxError(f"{call.command}: {output.stderr or output.stdout}")
-
-
-def _await_memory(box: Settings) -> None:
-    """Starting before the driver has taken back the old server's memory hangs the new one or gives it a tiny
-    pool."""
-    needed = vram.plan(preflight.memory_load(box), 0, box.gpu.memory_mib * vram.MIB).needed_to_start_bytes
-
-    def enough() -> bool | None:
-        free = preflight.card_of(box, read(Gpu))
-        if free is None or free.memory_free_mib is None:
-            return True
-        return True if free.memory_free_mib * vram.MIB >= needed else None
-
-    if until(enough, DRAIN_TIMEOUT_S, POLL_S) is None:
-        raise BoxError(
-            f"less than {needed / vram.GIB:.1f} GiB of video memory are free {DRAIN_TIMEOUT_S:.0f} "
-            f"s after the server "
-            "ended; it was not started. Remedy: see what holds it (nvidia-smi), then run again"
-        )
-
-
-def _await_ready(box: Settings, before: list[Process], exits_before: int) -> None:
-    last: list[str] = []
-
-    def answers() -> Look | None:
-        nonlocal last
-        now = look(box)
-        last = now.faults()
-        if any(process.same_as(old) for process in now.processes for old in before):
-            last = ["the old process is still there"]
-        if not last:
-            return now
-        exits = _exits(box) - exits_before
-        if exits >= HOPELESS_EXITS:
-            raise BoxError(_not_ready(box, f"it ended {exits} times"))
-        return None
-
-    found = until(answers, float(box.task.ready_timeout_s), POLL_S)
-    if found is None:
-        reason = f"{'; '.join(last)} {box.task.ready_timeout_s} s after its start"
-        raise BoxError(_not_ready(box, reason))
-    say(f"ninfer-serve answers as declared (process {found.processes[0].process_id})")
-
-
-def _not_ready(box: Settings, reason: str) -> str:
-    lines = [f"  | {line}" for line in _log_end(box)]
-    remedy = f"Remedy: read the logs in {box.layout.logs} on the box, exits.log first"
-    return "\n".join([f"ninfer-serve is not ready: {reason}", *lines, remedy])
-
-
-def _exits(box: Settings) -> int:
-    """How often the server ended, as the supervisor wrote it down."""
-    path = f"{box.layout.logs}\\exits.log"
-    content = read(Files, paths=[path], max_content_bytes=SHOWN_BYTES)[path].content or b""
-    return sum(line.startswith(b"code=") for line in content.splitlines())
-
-
-def _log_end(box: Settings) -> list[str]:
-    """The last lines of exits.log and of the newest log of a start."""
-    listing = read(ChildItems, path=box.layout.logs)
-    starts = [item for item in listing.items if item.name.startswith("serve-")]
-    newest = max(starts, key=lambda item: item.last_write_time_utc or "", default=None)
-    paths = [f"{box.layout.logs}\\exits.log", *([f"{box.layout.logs}\\{newest.name}"] if newest else [])]
-    states = read(Files, paths=paths, max_content_bytes=SHOWN_BYTES)
-    lines: list[str] = []
-    for path in paths:
-        # Written in the console's code page, which may be any.
-        text = (states[path].content or b"").decode("ascii", "replace")
-        lines += [f"{path.rpartition(chr(92))[2]}: {line}" for line in text.splitlines()[-6:]]
-    return lines
+    with held_down(box):
+        yield Call("New-BoxDirectory", Path=[box.layout.state])
+        yield from stop(box)

@@ -54,6 +54,10 @@ class Task(Values):
         "before it repeats a failed launch",
     )
 
+    prove_generation: bool = Field(
+        default=True, description="after a start, ask for one token: a listed model proves no working engine"
+    )
+
     @field_validator("priority")
     @classmethod
     def _not_lowered(cls, priority: int) -> int:

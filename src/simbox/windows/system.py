@@ -45,6 +45,7 @@ class System:
             "Version": system["version"],
             "BuildNumber": system["version"].rpartition(".")[2],
             "BootTimeUtc": system["boot_time_utc"],
+            "TimeUtc": utc_text(datetime.now(UTC)),
             "TotalPhysicalMemoryBytes": system["total_memory_bytes"],
             "FreePhysicalMemoryBytes": system["free_memory_bytes"],
             "LogicalProcessorCount": system["logical_processors"],

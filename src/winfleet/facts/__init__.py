@@ -96,6 +96,14 @@ def prefetch(calls: Iterable[Call]) -> None:
         logging.getLogger("pyinfra").debug("prefetch failed: %s", error)
 
 
+def forget() -> None:
+    """Let the next reads ask the box again, also what an answer of the last two minutes tells: for a wait on a
+    file that something else on the box writes."""
+    drop = getattr(box().connector, "forget", None)
+    if drop is not None:
+        drop()
+
+
 def _shown(arguments: Mapping[str, Any]) -> str:
     text = ", ".join(f"{name}={value!r}" for name, value in arguments.items())
     return text if len(text) <= 200 else text[:197] + "..."

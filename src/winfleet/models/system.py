@@ -23,9 +23,10 @@ class System(Model):
     """Answer of Get-BoxSystem.
 
     Attributes: computer_name; caption ("Microsoft Windows 11 Pro"); version ("10.0.22631"); build_number;
-    boot_time_utc (ISO 8601 text); total_memory_bytes and free_memory_bytes (physical); logical_processors;
-    time_zone_id; culture; system_directory; pending_reboot (names of the reasons); excluded_ports (reserved
-    by Windows); machine_environment (variables of the machine, not of the session).
+    boot_time_utc and time_utc (ISO 8601 text; the latter is now, by the box's own clock); total_memory_bytes
+    and free_memory_bytes (physical); logical_processors; time_zone_id; culture; system_directory;
+    pending_reboot (names of the reasons); excluded_ports (reserved by Windows); machine_environment (variables
+    of the machine, not of the session).
     """
 
     computer_name: str
@@ -33,6 +34,7 @@ class System(Model):
     version: str
     build_number: int
     boot_time_utc: str
+    time_utc: str
     total_memory_bytes: int
     free_memory_bytes: int
     logical_processors: int
@@ -56,6 +58,7 @@ class System(Model):
             if isinstance(build, str) and build.isdigit()
             else integer(data, "BuildNumber"),
             boot_time_utc=text(data, "BootTimeUtc"),
+            time_utc=text(data, "TimeUtc"),
             total_memory_bytes=integer(data, "TotalPhysicalMemoryBytes"),
             free_memory_bytes=optional_integer(data, "FreePhysicalMemoryBytes") or 0,
             logical_processors=integer(data, "LogicalProcessorCount"),

@@ -18,13 +18,18 @@ T = TypeVar("T")
 
 
 def until(look: Callable[[], T | None], timeout_s: float, poll_s: float) -> T | None:
-    """The first answer of look that is not None; None when timeout_s seconds passed without one."""
+    """The first answer of look that is not None; None when timeout_s seconds passed without one.
+
+    The last look begins after that time: one that began before it may have taken minutes (a lost reply), and
+    tells nothing of what has come about meanwhile.
+    """
     end = time.monotonic() + timeout_s
     while True:
+        last = time.monotonic() >= end
         found = look()
         if found is not None:
             return found
-        if time.monotonic() >= end:
+        if last:
             return None
         gevent.sleep(min(poll_s, max(end - time.monotonic(), 0.0)))
 

@@ -49,6 +49,7 @@ function Get-BoxSystem {
         Version = [string] $windows.Version
         BuildNumber = [string] $windows.BuildNumber
         BootTimeUtc = ([datetime] $windows.LastBootUpTime).ToUniversalTime().ToString('o')
+        TimeUtc = [datetime]::UtcNow.ToString('o')
         TotalPhysicalMemoryBytes = [long] $computer.TotalPhysicalMemory
         # CIM gives kilobytes here and bytes above.
         FreePhysicalMemoryBytes = [long] $windows.FreePhysicalMemory * 1024
