@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -35,6 +36,7 @@ def pyinfra(box: LoopBox, folder: Path, *words: str) -> subprocess.CompletedProc
         [PYINFRA, words[0], *data_options(box), *words[1:]],
         cwd=folder,
         env={**os.environ, "LOOP_BOX_PASSWORD": PASSWORD},
+        stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
         timeout=120,
@@ -202,6 +204,57 @@ def test_a_unix_argument_fails_by_name(box: LoopBox, folder: Path) -> None:
     assert done.returncode == 1
     assert "_sudo is set" in done.stdout + done.stderr
     assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.fixture
+def hooked(folder: Path) -> Path:
+    """The working folder with the command line's hooks, as the product's own folder has them."""
+    (folder / "config.py").write_text("from winfleet import cli_hooks\ncli_hooks.install()\n")
+    return folder
+
+
+def test_ctrl_c_ends_with_130_and_deletes_the_shell(box: LoopBox, hooked: Path) -> None:
+    running = subprocess.Popen(
+        [PYINFRA, f"@winrm/{ADDRESS}", *data_options(box), *pin(box), "-y", "exec", "--", "wait"],
+        cwd=hooked,
+        env={**os.environ, "LOOP_BOX_PASSWORD": PASSWORD},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert box.world.started.wait(60)
+        running.send_signal(signal.SIGINT)
+        _, told = running.communicate(timeout=60)
+    finally:
+        running.kill()
+        running.wait()
+    box.world.go_on.set()
+    assert running.returncode == 130
+    assert "Ended with Ctrl+C" in told
+    assert "Traceback" not in told
+    assert box.endpoint.shells() == []
+
+
+def test_a_limit_that_matches_nothing_is_an_error(box: LoopBox, hooked: Path) -> None:
+    done = pyinfra(
+        box, hooked, f"@winrm/{ADDRESS}", *pin(box), "-y", "--limit", "gpu1", "exec", "--", "print x"
+    )
+    assert done.returncode == 1
+    assert "--limit gpu1 matches no box and no group with boxes; nothing was done" in done.stderr
+    assert box.events.counts("connection") == 0
+
+
+@pytest.mark.parametrize(("text", "code"), [("server.shell(commands=['print x'])", 1), ("", 0)])
+def test_a_run_with_changes_but_without_terminal_and_y_is_an_error(
+    box: LoopBox, hooked: Path, text: str, code: int
+) -> None:
+    (hooked / "deploy.py").write_text(f"from pyinfra.operations import server\n{text}\n")
+    done = pyinfra(box, hooked, f"@winrm/{ADDRESS}", *pin(box), "deploy.py")
+    assert done.returncode == code, done.stderr
+    assert ("add -y to apply" in done.stderr) is (code == 1)
+    assert "Invoke-BoxScript" not in box.world.executed
+    assert "Traceback" not in done.stderr
 
 
 def test_a_killed_run_and_the_next_one(box: LoopBox, folder: Path) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 import pytest
+from pyinfra.api import Inventory
 from pyinfra_cli import cli
 
 from winfleet import cli_hooks
@@ -37,6 +38,7 @@ def hooked(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
     monkeypatch.setattr(cli, "make_inventory", make_inventory)
     monkeypatch.setattr(cli, "_do_confirm", _do_confirm)
+    monkeypatch.setattr(cli, "_get_inventory_pattern_matches", cli._get_inventory_pattern_matches)
     cli_hooks.install()
     return calls
 
@@ -69,8 +71,25 @@ def test_without_a_terminal_failures_do_not_stop_the_others_and_plans_are_not_ap
     monkeypatch.setattr(sys, "stdin", Terminal(False))
     assert cli._do_confirm("One of more hosts failed, continue?") is True
     assert cli._do_confirm("One of more hosts failed to connect, continue?") is True
+    monkeypatch.setattr(cli_hooks, "_something_to_apply", lambda: False)
     assert cli._do_confirm("Detected changes displayed above, skip this step with -y") is False
+    monkeypatch.setattr(cli_hooks, "_something_to_apply", lambda: True)
+    with pytest.raises(cli.CliError, match="add -y to apply") as ended:
+        cli._do_confirm("Detected changes displayed above, skip this step with -y")
+    assert ended.value.exit_code == 1
     assert hooked == []
+
+
+@pytest.mark.parametrize("option", ["--limit", "--exclude"])
+def test_a_pattern_that_matches_nothing_ends_the_run(hooked: list[Any], option: str) -> None:
+    inventory = Inventory((["gpu01", "gpu02"], {}), berlin=(["gpu02"], {}), nobody=([], {}))
+    for pattern in ("gpu1", "nobody", "gpu01,gpu02"):
+        with pytest.raises(cli.CliError, match="the boxes are: gpu01, gpu02") as ended:
+            cli._get_inventory_pattern_matches(inventory, ["gpu01", pattern], option)
+        assert f"{option} {pattern} matches no box" in str(ended.value.message)
+        assert ended.value.exit_code == 1
+    matched = cli._get_inventory_pattern_matches(inventory, ["berlin", "gpu*"], option)
+    assert {host.name for host in matched} == {"gpu01", "gpu02"}
 
 
 def test_on_a_terminal_pyinfra_asks(hooked: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
