@@ -25,6 +25,8 @@ OF_PROVIDER: dict[str, tuple[str, ...]] = {
     "get-childitem": ("file", "directory", "hidden", "readonly", "system", "attributes"),
     "get-content": ("raw", "encoding", "delimiter", "wait", "stream"),
     "set-content": ("encoding", "nonewline", "stream"),
+    # Of Cert:\.
+    "remove-item": ("deletekey",),
     # Of WSMan:\localhost\Listener.
     "new-item": ("transport", "address", "port", "certificatethumbprint", "hostname", "urlprefix", "enabled"),
 }
