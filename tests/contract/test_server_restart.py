@@ -109,6 +109,15 @@ def test_a_server_that_answers_is_asked_for_nothing(fleet: Fleet, place: Hindere
     assert place.changes == []
 
 
+def test_a_server_with_another_priority_than_declared_is_told(
+    fleet: Fleet, place: Hindered, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert fleet.plan(serve.ready, box=DECLARED).changed == set()
+    assert "priority class" not in caplog.text
+    assert fleet.plan(serve.ready, box=settings(priority=3)).changed == set()
+    assert "(ninfer-serve.exe) runs with priority class Normal, not AboveNormal (priority 3)" in caplog.text
+
+
 def test_a_file_from_the_future_restarts_nothing_and_one_from_now_does(fleet: Fleet, place: Hindered) -> None:
     first = server(place)
     set_clock(place, DECLARED.layout.key_file, 3600)

@@ -30,9 +30,10 @@ from winfleet.models import task as tasks
 from winfleet.models import task_trigger
 from winfleet.models.acl import Access, Rights
 from winfleet.models.firewall_rule import Rule
+from winfleet.models.task_finding import priority_findings
 from winfleet.operations import acl, files
 from winfleet.operations.files import FileContent
-from winfleet.operations.waiting import step
+from winfleet.operations.waiting import say, step
 from winfleet.refusal import Refused, box_operation
 
 # What a start takes at most on a box that was not idle (measured 6.5 to 7.8 s).
@@ -76,11 +77,15 @@ def _access(box: Settings, rights: Rights) -> list[Access]:
 
 @box_operation()
 def guarded(box: Settings) -> Iterator[Any]:
-    """Folders that only SYSTEM, Administrators and, as far as it needs them, the server's account may use."""
+    """Folders that only SYSTEM, Administrators and, as far as it needs them, the server's account may use, and
+    what is below them and runs: no more access there than the root's."""
     changes = [
         list(acl.protected._inner(path=path, access=_access(box, rights)))
         for path, rights in reads.guarded(box)
     ]
+    below, programs = reads.inheriting(box)
+    given = {"access": _access(box, "read"), "settled": not changes[0]}  # the root comes first
+    changes.append(list(acl.inherited._inner(folders=below, files=programs, **given)))
     for calls in changes:
         yield from calls
 
@@ -253,6 +258,10 @@ def ready(box: Settings, started_from: Mapping[str, OperationMeta] | None = None
             *(faults if before.processes else []),
         ]
     if not faults:
+        for process in before.processes:
+            # Told only: a task's priority that was repaired counts from the next start on.
+            for finding in priority_findings(task(box), process):
+                say(f"task {box.task.path}: {finding}")
         current_box().noop(f"ninfer-serve answers as declared (process {before.processes[0].process_id})")
         return
     verb = "restart" if before.processes else "start"

@@ -72,7 +72,7 @@ def process_findings(
         wanted = _root_names(task)
         if wanted and root.name.casefold() not in wanted:
             yield f"its process {process_id} is {_place(root)}, not {' or '.join(sorted(wanted))}"
-        yield from _priority(task, root)
+        yield from priority_findings(task, root)
     for program in programs:
         yield from _program(task, state, by_id, frozenset(roots), program)
 
@@ -93,7 +93,8 @@ def _place(process: Process) -> str:
     return process.executable_path or process.name
 
 
-def _priority(task: Task, process: Process) -> Iterator[str]:
+def priority_findings(task: Task, process: Process) -> Iterator[str]:
+    """Whether a live process of the task has the priority class that the task's priority stands for."""
     declared = task.settings.priority
     if declared is None or not 0 <= declared <= 10 or process.priority_class is None:
         return
@@ -122,7 +123,7 @@ def _program(
         elif not roots and not state.running:
             yield f"process {process.process_id} ({program}) runs though the task does not: it was left over"
         else:
-            yield from _priority(task, process)
+            yield from priority_findings(task, process)
     if state.running and not ours:
         yield f"the task runs, but {program} does not"
 

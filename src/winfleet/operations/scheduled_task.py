@@ -199,12 +199,16 @@ def _alive(programs: Sequence[str]) -> list[Process]:
 
 
 def _await_gone(path: str, programs: Sequence[str], timeout_s: float) -> None:
+    left: list[Process] = []
+
     def look() -> bool | None:
-        return None if _alive(programs) else True
+        nonlocal left
+        left = _alive(programs)
+        return None if left else True
 
     if until(look, timeout_s, _POLL_S) is None:
-        left = ", ".join(f"{one.executable_path} (process {one.process_id})" for one in _alive(programs))
-        raise BoxError(f"task {path} is stopped, but {left} still runs; look what starts it")
+        named = ", ".join(f"{one.executable_path} (process {one.process_id})" for one in left)
+        raise BoxError(f"task {path} is stopped, but {named} still runs; look what starts it")
 
 
 def _await_stopped(path: str, timeout_s: float) -> None:
