@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from windows_fleet import Fleet, WindowsBox
 
+from winfleet.models.firewall import SPARE_SUFFIX
 from winfleet.models.firewall_rule import Rule
 from winfleet.operations import firewall
 
@@ -121,6 +122,44 @@ def test_W31_purge_names_and_removes_only_ours(fleet: Fleet, caplog: pytest.LogC
     assert fleet.apply(firewall.absent, names=["CoreNet-In"]).failed == {"gpu01"}
 
 
+SPARE = "ninfer-fleet-serve.replacement"
+
+
+@pytest.mark.parametrize("left", ["both", "the spare alone"])
+def test_a_second_rule_that_an_interrupted_change_left_is_named_and_removed(
+    fleet: Fleet, caplog: pytest.LogCaptureFixture, left: str
+) -> None:
+    """The swap was ended after the second rule was made, or after the first one was removed."""
+    fleet.apply(firewall.rules, rules=[SERVE])
+    write(fleet, dataclasses.replace(SERVE, remote=("any",)), SPARE)
+    if left == "the spare alone":
+        box(fleet).Remove_BoxFirewallRule([SERVE.name])
+    caplog.clear()
+    assert fleet.plan(firewall.rules, rules=[SERVE]).changed == {"gpu01"}
+    assert f"Will remove firewall rule {SPARE}" in caplog.text
+    # While planning it counts as gone, as it will be.
+    assert fleet.plan(firewall.exposed_only_to, **exposed(rules=[SERVE])).failed == set()
+    assert fleet.apply(firewall.rules, rules=[SERVE]).failed == set()
+    names = {rule["Name"] for rule in box(fleet).Get_BoxFirewall()["Stores"][0]["Rules"]}
+    assert SERVE.name in names
+    assert SPARE not in names
+    assert fleet.apply(firewall.rules, rules=[SERVE]).changed == set()
+
+
+def test_what_removes_a_rule_removes_its_second_one(fleet: Fleet, caplog: pytest.LogCaptureFixture) -> None:
+    write(fleet, SERVE, SPARE)
+    assert fleet.plan(firewall.absent, names=[SERVE.name]).changed == {"gpu01"}
+    assert f"Will remove firewall rule {SPARE}" in caplog.text
+    fleet.apply(firewall.absent, names=[SERVE.name])
+    assert SPARE not in {rule["Name"] for rule in box(fleet).Get_BoxFirewall()["Stores"][0]["Rules"]}
+    assert fleet.apply(firewall.absent, names=[SERVE.name]).changed == set()
+
+
+def test_the_suffix_is_the_one_of_the_box_command() -> None:
+    script = Path(firewall.__file__).parents[1] / "powershell" / "firewall.ps1"
+    assert f'"$Name{SPARE_SUFFIX}"' in script.read_text()
+
+
 def test_W38_a_name_is_taken_literally(fleet: Fleet) -> None:
     odd = dataclasses.replace(SERVE, name="ninfer-fleet-a[1]*")
     fleet.apply(firewall.rules, rules=[SERVE, odd])
@@ -134,6 +173,7 @@ def test_W38_a_name_is_taken_literally(fleet: Fleet) -> None:
     ("rule", "reason"),
     [
         (dataclasses.replace(SERVE, name="serve"), "must begin with"),
+        (dataclasses.replace(SERVE, name=SPARE), "half-made"),
         (dataclasses.replace(SERVE, remote=("any",)), "acknowledge_open"),
         (dataclasses.replace(SERVE, local_ports=("any",)), "acknowledge_open"),
         (dataclasses.replace(SERVE, protocol="any"), "acknowledge_open"),

@@ -5,7 +5,7 @@ Sources: MS-GPFAS 2.2.2, MS-FASP; research: windows.md 3.1 and 3.6.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from winfleet.models.rule_string import ALL_PROFILES, OWN_PREFIX, FirewallRule, 
 __all__ = [
     "ALL_PROFILES",
     "OWN_PREFIX",
+    "SPARE_SUFFIX",
     "Connection",
     "Firewall",
     "FirewallProfile",
@@ -23,6 +24,9 @@ __all__ = [
     "Product",
     "parse_rule",
 ]
+
+SPARE_SUFFIX = ".replacement"
+"""What firewall.ps1 adds to the name of a rule for the second one, which holds its place while it is made anew."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +139,12 @@ class Firewall(Model):
         return next(
             (one for one in self.rules if one.store == "Local" and one.name.lower() == name.lower()), None
         )
+
+    def spares(self, names: Iterable[str]) -> list[FirewallRule]:
+        """Second rules that an interrupted Set-BoxFirewallRule left behind for the rules of these names."""
+        kept = {name.lower() for name in names}
+        found = (self.local_rule(name + SPARE_SUFFIX) for name in sorted(kept))
+        return [rule for rule in found if rule is not None and rule.name.lower() not in kept]
 
     def own(self) -> list[FirewallRule]:
         """All rules that this project owns."""

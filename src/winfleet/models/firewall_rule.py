@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from winfleet.models.answer import Difference, Model, ModelError
 from winfleet.models.file import normal_path
-from winfleet.models.firewall import ALL_PROFILES, OWN_PREFIX, Connection, FirewallRule
+from winfleet.models.firewall import ALL_PROFILES, OWN_PREFIX, SPARE_SUFFIX, Connection, FirewallRule
 from winfleet.models.networks import NetworkSet
 from winfleet.models.port_ranges import PortRange, merged
 from winfleet.models.rule_string import PORT_WORDS
@@ -50,6 +50,10 @@ class Rule(Model):
         if not self.name.lower().startswith(OWN_PREFIX):
             found.append(
                 f"the name {self.name!r} must begin with {OWN_PREFIX!r}: rules of others are never changed"
+            )
+        if self.name.lower().endswith(SPARE_SUFFIX):
+            found.append(
+                f"the name {self.name!r} ends with {SPARE_SUFFIX!r}, which stands for a half-made rule"
             )
         if any(sign in self.name + self.display_name + self.description + self.group for sign in "|\r\n"):
             found.append(f"rule {self.name!r}: names and descriptions cannot hold '|' or line ends")

@@ -54,7 +54,8 @@ def rules(rules: Sequence[Rule], purge: bool = False) -> Iterator[Any]:
 
     Args:
         rules: the declared rules, compared by meaning (networks, ports, profiles as sets) and updated in
-        place. purge: remove our other rules, each named in the plan; rules of others stay.
+        place; a second rule that an interrupted change of one left behind is removed. purge: remove our other
+        rules, each named in the plan; rules of others stay.
     """
     faults = [fault for rule in rules for fault in rule.faults()]
     names = [rule.name.lower() for rule in rules]
@@ -77,11 +78,12 @@ def rules(rules: Sequence[Rule], purge: bool = False) -> Iterator[Any]:
                 diff.named(differences),
             )
     _tell_findings(found, rules)
-    extra = [rule for rule in found.own() if rule.name.lower() not in names] if purge else []
+    extra = [rule for rule in found.own() if rule.name.lower() not in names] if purge else found.spares(names)
     for other in extra:
-        gone = [Difference(one.field, one.found, None) for one in _described(other)]
         diff.show(
-            f"Will remove firewall rule {diff.bold(other.name)}", diff.field_lines(gone), other.display_name
+            f"Will remove firewall rule {diff.bold(other.name)}",
+            diff.field_lines(_described(other)),
+            other.display_name,
         )
     if not changed and not extra:
         box().noop(f"{len(rules)} firewall rules are as declared")
@@ -139,12 +141,13 @@ def _check_written(changed: Sequence[Rule]) -> None:
 
 @box_operation()
 def absent(names: Sequence[str]) -> Iterator[Any]:
-    """Rules of ours that must not be there."""
+    """Rules of ours that must not be there, nor the second rule of one that an interrupted change left behind."""
     foreign = [name for name in names if not name.lower().startswith(model.OWN_PREFIX)]
     if foreign:
         raise Refused(f"not ours to remove: {', '.join(foreign)}; our rules begin with {model.OWN_PREFIX!r}")
     found = read(Firewall)
     present = [rule for name in names if (rule := found.local_rule(name)) is not None]
+    present += found.spares(names)
     for rule in present:
         diff.show(f"Will remove firewall rule {diff.bold(rule.name)}", diff.field_lines(_described(rule)))
     if not present:
@@ -237,6 +240,7 @@ def _refuse_senseless(
 def _with_rules(found: model.Firewall, rules: Sequence[Rule]) -> model.Firewall:
     declared = [rule.rule() for rule in rules if not rule.faults()]
     names = {rule.name.lower() for rule in declared}
+    names |= {rule.name.lower() for rule in found.spares(names)}
     kept = [rule for rule in found.rules if rule.store != "Local" or rule.name.lower() not in names]
     return dataclasses.replace(found, rules=(*kept, *declared))
 
