@@ -19,6 +19,7 @@ from winfleet.facts.firewall import Firewall
 from winfleet.facts.gpu import Gpu
 from winfleet.facts.network import Listeners
 from winfleet.facts.process import Processes
+from winfleet.facts.scheduled_task import Rights as RightsFact
 from winfleet.facts.scheduled_task import Tasks
 from winfleet.facts.system import Accounts, System
 from winfleet.facts.toolchain import Toolchain
@@ -27,6 +28,9 @@ from winfleet.operations.files import SHOWN_BYTES
 
 MANIFEST_BYTES = 64 * 1024
 PROGRAM = "ninfer-serve.exe"
+ENGINE_JOBS = ("engine-source", "engine-configure", "engine-build", "engine-smoke")
+MODEL_JOB = "model"
+JOBS = (*ENGINE_JOBS, MODEL_JOB)
 
 
 def release_folder(box: Settings) -> str:
@@ -70,7 +74,7 @@ def guarded(box: Settings) -> list[tuple[str, Rights]]:
     """Folders with an access list of their own, and what the server's account may do there.
 
     The root, since whoever may change the launcher or the program has the rights of the task (and a folder
-    below C:\\ lets every user do so, as Windows makes it); state, logs and cache, where the server writes;
+    below C:\\ lets every user do so, as Windows makes it), first; state, logs and cache, where the server writes;
     secrets.
     """
     found: list[tuple[str, Rights]] = [
@@ -82,6 +86,17 @@ def guarded(box: Settings) -> list[tuple[str, Rights]]:
     if box.serve.disk_cache and box.serve.disk_cache_dir:
         found.append((box.serve.disk_cache_dir, "modify"))
     return found
+
+
+def inheriting(box: Settings) -> tuple[list[str], list[str]]:
+    """Folders and files that must have no more access than the root hands down to them: what runs with the
+    rights of the task (launcher, release) or of SYSTEM (jobs, and what they build) comes from there."""
+    layout = box.layout
+    jobs = [f"{layout.jobs}\\{name}" for name in JOBS]
+    release = release_folder(box)
+    below = [layout.releases, release, layout.models, layout.source, layout.build, layout.jobs, *jobs]
+    programs = [f"{release}\\{name}" for name in box.engine.executables]
+    return below, [layout.launcher, *programs, *(f"{job}\\run.ps1" for job in jobs)]
 
 
 def folders(box: Settings) -> list[str]:
@@ -111,6 +126,8 @@ def calls(box: Settings, connection_user: str | None) -> Iterator[Call]:
     for folder, _ in guarded(box):
         yield Acls.call([folder])
         yield Files.call([folder])
+    yield Acls.call([path for paths in inheriting(box) for path in paths])
+    yield RightsFact.call()
     names = account_names(box, connection_user)
     if names:
         yield Accounts.call(names)

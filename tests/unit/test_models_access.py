@@ -12,11 +12,15 @@ from winfleet.models.account import Accounts
 from winfleet.models.acl import (
     FULL,
     READ,
+    TRUSTED_OWNERS,
     Access,
     AccessRule,
     Acl,
     acl_differences,
     declared_rules,
+    inheritance_differences,
+    inherited_sddl,
+    owner_difference,
     parse_sddl,
     protected_sddl,
 )
@@ -88,6 +92,63 @@ def test_declared_access() -> None:
     assert [rule.sid for rule in rules] == ["S-1-5-18", "S-1-5-32-545"]
     assert rules[0].flags == {"OI", "CI"}
     assert unknown == ["me"]
+
+
+def test_one_account_under_two_names_is_one_entry() -> None:
+    rules, _ = declared_rules([Access("SYSTEM"), Access("S-1-5-18", "read")], NOBODY, directory=False)
+    assert rules == (AccessRule("S-1-5-18", FULL),)
+
+
+BELOW = frozenset({"OI", "CI"})
+ROOT = [AccessRule("S-1-5-18", FULL, True, BELOW), AccessRule("S-1-5-21-7-8-9-1001", READ, True, BELOW)]
+FROM_ROOT = "(A;OICIID;FA;;;SY)(A;OICIID;0x1200a9;;;S-1-5-21-7-8-9-1001)"
+
+
+@pytest.mark.parametrize(
+    ("entries", "settled", "words"),
+    [
+        ("AI" + FROM_ROOT, True, []),
+        # Without the flag that Windows sets only sometimes, in another order, and said twice.
+        ("(A;OICIID;FRFX;;;S-1-5-21-7-8-9-1001)(A;OICIID;GA;;;SY)(A;OICI;FA;;;SY)", True, []),
+        ("AI(A;OICI;0x1301bf;;;BU)" + FROM_ROOT, True, ["access: allow S-1-5-32-545 modify OICI"]),
+        ("AI(A;OICI;0x1301bf;;;BU)" + FROM_ROOT, False, ["access: allow S-1-5-32-545 modify OICI"]),
+        # A right of its own for an account that has less from above.
+        (
+            "AI(A;;FA;;;S-1-5-21-7-8-9-1001)" + FROM_ROOT,
+            True,
+            ["access: allow S-1-5-21-7-8-9-1001 full"],
+        ),
+        ("AI(A;ID;FA;;;AU)" + FROM_ROOT, True, ["access: allow S-1-5-11 full (inherited)"]),
+        ("AI(A;OICIID;FA;;;AU)", False, []),
+        ("PAI(A;OICI;FA;;;SY)", True, ["inheritance: none"]),
+        ("AI(A;OICIID;FA;;;SY)", True, ["access: None"]),
+        ("NO_ACCESS_CONTROL", True, ["access: None", "access: None"]),
+    ],
+)
+def test_what_is_below_a_protected_folder_has_no_more_than_that(
+    entries: str, settled: bool, words: list[str]
+) -> None:
+    owner, protected, rules = parse_sddl(f"O:BAG:SYD:{entries}")
+    found = Acl("C:\\x", True, owner, protected, rules)
+    differences = inheritance_differences(found, ROOT, directory=True, settled=settled)
+    assert [f"{one.field}: {one.found}" for one in differences] == words
+
+
+def test_a_file_inherits_entries_without_flags() -> None:
+    rules = parse_sddl("D:AI(A;ID;FA;;;SY)(A;ID;0x1200a9;;;S-1-5-21-7-8-9-1001)")[2]
+    assert inheritance_differences(Acl("C:\\x", True, None, False, rules), ROOT, directory=False) == []
+    assert parse_sddl(inherited_sddl()) == (None, False, ())
+    assert parse_sddl(inherited_sddl("S-1-5-32-544")) == ("S-1-5-32-544", False, ())
+    assert parse_sddl(protected_sddl(ROOT, "S-1-5-32-544"))[:2] == ("S-1-5-32-544", True)
+
+
+@pytest.mark.parametrize("owner", sorted(TRUSTED_OWNERS))
+def test_whoever_owns_a_path_may_change_its_list(owner: str) -> None:
+    assert owner_difference(Acl("C:\\x", True, owner, True, ())) == []
+    assert owner_difference(Acl("C:\\x", False, None, True, ())) == []
+    (foreign,) = owner_difference(Acl("C:\\x", True, "S-1-5-21-7-8-9-1001", True, ()))
+    assert (foreign.found, foreign.wanted) == ("S-1-5-21-7-8-9-1001", "S-1-5-32-544")
+    assert owner_difference(Acl("C:\\x", True, "S-1-5-21-7", True, ()), {"S-1-5-21-7"}) == []
 
 
 # Networks

@@ -34,12 +34,11 @@ from winfleet.refusal import BoxError, Refused, box_operation, failed
 SM_COUNT_MACRO = "NINFER_TARGET_SM_COUNT"
 # Source files hold UTF-8; on a Chinese Windows cl.exe reads them as code page 936 (C4819, C2001) unless told.
 UTF8_SOURCES = {"CL": "/utf-8"}
-JOBS = ("engine-source", "engine-configure", "engine-build", "engine-smoke")
 
 
 def job_tasks() -> list[str]:
     """Paths of the on-demand tasks that the jobs of this module leave behind."""
-    return [f"{jobs.TASK_FOLDER}\\Job-{name}" for name in JOBS]
+    return [f"{jobs.TASK_FOLDER}\\Job-{name}" for name in reads.ENGINE_JOBS]
 
 
 @dataclass(frozen=True)

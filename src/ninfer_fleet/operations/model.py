@@ -22,12 +22,10 @@ from winfleet.models.job import Download, Step, Verify, job_hash
 from winfleet.operations import jobs
 from winfleet.refusal import Refused, box_operation
 
-JOB = "model"
-
 
 def job_tasks() -> list[str]:
     """Path of the on-demand task that the job of this module leaves behind."""
-    return [f"{jobs.TASK_FOLDER}\\Job-{JOB}"]
+    return [f"{jobs.TASK_FOLDER}\\Job-{reads.MODEL_JOB}"]
 
 
 @box_operation()
@@ -118,7 +116,7 @@ def stamp_faults(box: Settings, artifact: FileState, stamp: FileState) -> list[s
 
 
 def _folder(box: Settings) -> str:
-    return f"{box.layout.jobs}\\{JOB}"
+    return f"{box.layout.jobs}\\{reads.MODEL_JOB}"
 
 
 def _part_text(size: int, wanted: int) -> str:

@@ -6,8 +6,8 @@ Sources: MS-DTYP 2.5.1 (SDDL grammar, SID and rights tokens), 2.4.4.1 (ACE flags
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from winfleet.models.account import Accounts, known_sid
@@ -37,6 +37,12 @@ _RIGHT_TOKENS = {
 }  # fmt: skip
 # Windows maps generic rights to these when they are set on a file (winnt.h, FILE_GENERIC_*).
 _GENERIC = {0x10000000: FULL, 0x80000000: 0x120089, 0x40000000: 0x120116, 0x20000000: 0x1200A0}
+ADMINISTRATORS = "S-1-5-32-544"
+# Who may own what others must not change: the owner of a path may always rewrite its access list. TrustedInstaller
+# owns what Windows itself made.
+TRUSTED_OWNERS = frozenset(
+    {ADMINISTRATORS, "S-1-5-18", "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464"}
+)
 _FLAGS = ("OI", "CI", "NP", "IO", "ID", "SA", "FA")
 _PART = re.compile(r"([OGDS]):")
 
@@ -181,18 +187,21 @@ def declared_rules(
 ) -> tuple[tuple[AccessRule, ...], list[str]]:
     """The entries that declared access means on a box, and the accounts that it does not know.
 
-    On a folder each entry is inherited by files and folders in it.
+    On a folder each entry is inherited by files and folders in it. Several entries for one account (under two
+    of its names) are one, as Windows keeps them.
     """
     flags = frozenset({"OI", "CI"}) if directory else frozenset()
-    rules, unknown = [], []
+    rules: dict[str, AccessRule] = {}
+    unknown = []
     for item in access:
         sid = accounts.sid(item.account)
         mask = _RIGHT_NAMES[item.rights] if isinstance(item.rights, str) else specific_rights(item.rights)
         if sid is None:
             unknown.append(item.account)
         else:
-            rules.append(AccessRule(sid, mask, True, flags))
-    return tuple(rules), unknown
+            before = rules[sid].rights if sid in rules else 0
+            rules[sid] = AccessRule(sid, mask | before, True, flags)
+    return tuple(rules.values()), unknown
 
 
 def unresolved(access: Sequence[Access]) -> list[str]:
@@ -200,14 +209,27 @@ def unresolved(access: Sequence[Access]) -> list[str]:
     return sorted({item.account for item in access if known_sid(item.account) is None})
 
 
-def protected_sddl(rules: Sequence[AccessRule]) -> str:
+def protected_sddl(rules: Sequence[AccessRule], owner: str | None = None) -> str:
     """SDDL of a list that inherits nothing and holds exactly these entries, denials first as Windows orders
-    them."""
+    them; the owner stays unless one is given."""
     ordered = sorted(rules, key=lambda rule: rule.allow)
-    return "D:P" + "".join(
-        f"({'A' if rule.allow else 'D'};{_flag_text(rule)};0x{rule.rights:x};;;{rule.sid})"
-        for rule in ordered
+    return (
+        _owner_text(owner)
+        + "D:P"
+        + "".join(
+            f"({'A' if rule.allow else 'D'};{_flag_text(rule)};0x{rule.rights:x};;;{rule.sid})"
+            for rule in ordered
+        )
     )
+
+
+def inherited_sddl(owner: str | None = None) -> str:
+    """SDDL of a list without entries of its own: only what the folder above hands down."""
+    return _owner_text(owner) + "D:AI"
+
+
+def _owner_text(owner: str | None) -> str:
+    return "" if owner is None else f"O:{owner}"
 
 
 def _flag_text(rule: AccessRule) -> str:
@@ -233,4 +255,36 @@ def acl_differences(found: Acl, rules: Sequence[AccessRule]) -> list[Difference]
         differences.append(Difference("access", str(observed[key]), None))
     for key in sorted(wanted.keys() - observed.keys(), key=str):
         differences.append(Difference("access", None, str(wanted[key])))
+    return differences
+
+
+def owner_difference(found: Acl, trusted: Collection[str] = TRUSTED_OWNERS) -> list[Difference]:
+    """Empty when one of these SIDs owns an existing path; Administrators should otherwise."""
+    if not found.exists or (found.owner_sid or "").upper() in trusted:
+        return []
+    return [Difference("owner", found.owner_sid, ADMINISTRATORS)]
+
+
+def inheritance_differences(
+    found: Acl, rules: Sequence[AccessRule], directory: bool, settled: bool = True
+) -> list[Difference]:
+    """Where a path's list gives more or less than these entries of the folder above hand down to it.
+
+    An entry of its own that says the same as one of them makes no difference: some ways to replace a file leave
+    such behind. settled: False while the folder above is about to get these entries, which reach the path then;
+    only what the path has of its own is compared.
+    """
+    passed = [rule if directory else replace(rule, flags=frozenset()) for rule in rules]
+    wanted = {_key(rule): rule for rule in passed}
+    differences = []
+    if found.protected:
+        differences.append(Difference("inheritance", "none", "from the parent folder"))
+    for rule in sorted(found.rules, key=lambda rule: str(_key(rule))):
+        if _key(rule) not in wanted and (settled or not rule.inherited):
+            text = f"{rule} (inherited)" if rule.inherited else str(rule)
+            differences.append(Difference("access", text, None))
+    if settled and not found.protected:
+        there = {_key(rule) for rule in found.rules}
+        for key in sorted(wanted.keys() - there, key=str):
+            differences.append(Difference("access", None, str(wanted[key])))
     return differences
