@@ -120,10 +120,10 @@ class Gpu(Values):
         default="NVIDIA GeForce RTX 4090 D", min_length=1, description="product name as the driver gives it"
     )
     sm_count: int = Field(
-        default=114, ge=2, description="multiprocessors the driver counts: 114 = 4090 D, 128 = 4090"
+        default=114, ge=2, le=1024, description="multiprocessors the driver counts: 114 = 4090 D, 128 = 4090"
     )
     memory_mib: int = Field(
-        default=49140, gt=0, description="49140 = the 48 GB variant; below it the pool shrinks"
+        default=49140, gt=0, le=2**24, description="49140 = the 48 GB variant; below it the pool shrinks"
     )
     minimum_driver: str = Field(
         default="616.56",
@@ -131,7 +131,7 @@ class Gpu(Values):
         description="oldest driver proven with this engine and CUDA 13.3",
     )
     index: int = Field(
-        default=0, ge=0, description="CUDA device index (not nvidia-smi's order), given as --device"
+        default=0, ge=0, le=63, description="CUDA device index (not nvidia-smi's order), given as --device"
     )
     display: bool = Field(
         default=True,

@@ -148,8 +148,12 @@ def layers(host: Any) -> list[dict[str, Any]]:
 def refusals(error: ValidationError) -> list[str]:
     """One line for each refused value: where, what is wrong, how to mend it."""
     lines: dict[tuple[str, ...], list[str]] = {}
-    for detail in error.errors(include_url=False):
-        lines.setdefault(_place(detail["loc"]), []).append(_line(detail))
+    details = error.errors(include_url=False)
+    entries = {detail["loc"][:-1] for detail in details if detail["loc"]}
+    for detail in details:
+        # pydantic counts only the entries that it took, and would call the list too short as well.
+        if detail["type"] != "too_short" or detail["loc"] not in entries:
+            lines.setdefault(_place(detail["loc"]), []).append(_line(detail))
     # A value of several kinds ("auto" or a number) is refused once for each.
     return [_joined(place, list(dict.fromkeys(told))) for place, told in lines.items()]
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from typing import Annotated
 
 from pydantic import Field, field_validator
 
-from ninfer_fleet.settings.trap import Values, WindowsPath, refuse
+from ninfer_fleet.settings.trap import Values, WindowsPath, Word, check_name, check_url, refuse
 
 
 class Engine(Values):
@@ -20,7 +21,6 @@ class Engine(Values):
 
     repository: str = Field(
         default="https://github.com/UDPSendToFailed/ninfer-4090.git",
-        pattern=r"^(https|ssh|file)://[\x21-\x7e]+$",
         description="git URL of the source",
     )
     commit: str = Field(
@@ -34,18 +34,20 @@ class Engine(Values):
         default=89, description="CMAKE_CUDA_ARCHITECTURES: the engine's own default is 86"
     )
     cuda: str = Field(
-        default="13.3", pattern=r"^\d+\.\d+$", description="CUDA toolkit, major.minor, as proven"
+        default="13.3", pattern=r"^\d{1,3}\.\d{1,3}$", description="CUDA toolkit, major.minor, as proven"
     )
     minimum_cmake: str = Field(
-        default="3.28", pattern=r"^\d+\.\d+$", description="enforced by the engine's CMakeLists"
+        default="3.28", pattern=r"^\d{1,3}\.\d{1,3}$", description="enforced by the engine's CMakeLists"
     )
     vcpkg_root: WindowsPath = Field(
         default=r"C:\vcpkg", description="vcpkg checkout that gives curl and ffmpeg"
     )
     vcpkg_triplet: str = Field(
-        default="x64-windows", pattern=r"^[a-z0-9-]+$", description="vcpkg's build flavour of curl and ffmpeg"
+        default="x64-windows",
+        pattern=r"^[a-z0-9][a-z0-9-]*$",
+        description="vcpkg's build flavour of curl and ffmpeg",
     )
-    targets: tuple[str, ...] = Field(
+    targets: tuple[Word, ...] = Field(
         default=("ninfer", "ninfer-serve"), min_length=1, description="what ninja builds"
     )
     executables: tuple[str, ...] = Field(
@@ -56,13 +58,16 @@ class Engine(Values):
     parallel_jobs: int = Field(
         default=24,
         ge=1,
+        le=1024,
         description="nvcc jobs; each takes 2 to 4 GiB of RAM, so 24 suits the seed's 512 GiB box",
     )
     minimum_build_free_gib: int = Field(
-        default=60, ge=1, description="vcpkg's ffmpeg and the objects take 40 to 60 GiB"
+        default=60, ge=1, le=100_000, description="vcpkg's ffmpeg and the objects take 40 to 60 GiB"
     )
-    container_versions: tuple[int, ...] = Field(
-        default=(2,), description="model container versions this commit reads; v3 files are 'bad magic' to it"
+    container_versions: tuple[Annotated[int, Field(ge=0, le=255)], ...] = Field(
+        default=(2,),
+        min_length=1,
+        description="model container versions this commit reads; v3 files are 'bad magic' to it",
     )
 
     @field_validator("commit")
@@ -75,12 +80,29 @@ class Engine(Values):
             )
         return commit
 
+    @field_validator("repository")
+    @classmethod
+    def _without_login(cls, repository: str) -> str:
+        return check_url(repository, ("https", "ssh", "file"))
+
+    @field_validator("executables")
+    @classmethod
+    def _file_names(cls, names: tuple[str, ...]) -> tuple[str, ...]:
+        for name in names:
+            if not re.fullmatch(r"[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?\.exe", name, re.IGNORECASE):
+                raise refuse(
+                    f"{name!r} is no file name of a program; a release holds its programs side by side",
+                    "give the name alone, such as ninfer-serve.exe",
+                )
+            check_name(name)
+        return names
+
     @field_validator("sm_count")
     @classmethod
     def _even(cls, count: int) -> int:
-        if count < 66 or count % 2:
+        if not 66 <= count <= 1024 or count % 2:
             raise refuse(
-                f"{count} is not taken by NINFER_TARGET_SM_COUNT (an even number from 66 on)",
+                f"{count} is not taken by NINFER_TARGET_SM_COUNT (an even number from 66 on, and no card has 1024)",
                 "114 for a 4090 D, 128 for a 4090",
             )
         return count

@@ -6,7 +6,7 @@ import re
 
 from pydantic import Field, field_validator
 
-from ninfer_fleet.settings.trap import Values, check_name, refuse
+from ninfer_fleet.settings.trap import Values, Word, check_name, check_url, refuse
 
 
 class Model(Values):
@@ -21,17 +21,18 @@ class Model(Values):
         pattern=r"^[A-Za-z0-9_]([A-Za-z0-9._-]*[A-Za-z0-9_-])?$",
         description="its name on the box, below models",
     )
-    model_id: str = Field(
-        default="qwen3.8-27b", pattern=r"^[\x21-\x7e]+$", description="what /v1/models answers"
-    )
-    target: str = Field(default="qwen3_8_27b", description="the engine's name of the architecture")
+    model_id: Word = Field(default="qwen3.8-27b", description="what /v1/models answers")
+    target: Word = Field(default="qwen3_8_27b", description="the engine's name of the architecture")
     url: str = Field(
         default="https://huggingface.co/neroued/Qwen3.8-27B-NInfer/resolve/"
         "3526913004b1cf552cb57b88d6a5c6f5e4a89a70/qwen3_8_27b.ninfer",
         description="where a box fetches it with curl; a pinned revision or a copy on the LAN",
     )
     size_bytes: int = Field(
-        default=18_210_531_328, gt=8, description="16.96 GiB; weights on the card are 15.92 to 16.95"
+        default=18_210_531_328,
+        gt=8,
+        le=2**42,
+        description="16.96 GiB; weights on the card are 15.92 to 16.95",
     )
     sha256: str = Field(
         default="eec39564993d6e9c7d5e383382a760f093465c9d163ec9a1bd6b80199514bf3e",
@@ -49,10 +50,7 @@ class Model(Values):
     @field_validator("url")
     @classmethod
     def _pinned(cls, url: str) -> str:
-        if not re.fullmatch(r"(https?|file)://[\x21-\x7e]+", url) or '"' in url:
-            raise refuse(
-                f"{url!r} is no URL that curl can fetch", "give an http(s):// or file:// URL in plain ASCII"
-            )
+        check_url(url, ("https", "http", "file"))
         if re.search(r"/resolve/(main|master)/", url):
             raise refuse(
                 f"{url!r} follows a branch, whose file of this name changed three times",

@@ -5,13 +5,14 @@ Ranges and defaults: the engine's own option parser; working limits: measured on
 
 from __future__ import annotations
 
+import ipaddress
 import math
 from collections.abc import Iterator
 from typing import Annotated, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
-from ninfer_fleet.settings.trap import OwnFolder, Values, refuse
+from ninfer_fleet.settings.trap import OwnFolder, Values, Word, refuse
 from ninfer_fleet.vram import PAGE_TOKENS, cap_tokens
 
 KvDtype = Literal["bf16", "int8", "rk8v4", "rk4v4", "rk4v4-e8", "rk2v4-e8"]
@@ -30,8 +31,10 @@ WINDOWS_PORTS = {
 }
 REFERENCES = ("env:", "file:", "cmd:")
 
-AsciiWord = Annotated[str, Field(pattern=r"^[A-Za-z0-9._:/-]+$")]
-Positive = Annotated[int, Field(gt=0)]
+# Beyond it the engine's own numbers may not hold them; each real limit is far below.
+LARGEST = 2**31
+Positive = Annotated[int, Field(gt=0, le=LARGEST)]
+A_DAY_MS = 86_400_000
 
 
 class Serve(Values):
@@ -53,9 +56,7 @@ class Serve(Values):
     )
     cors: bool = Field(default=False, description="browsers of other origins may call")
     ui: bool | None = Field(default=None, description="the web page at /; the flag exists from about v1.1 on")
-    model_id: AsciiWord | None = Field(
-        default=None, description="name in /v1/models; None: the artifact's own"
-    )
+    model_id: Word | None = Field(default=None, description="name in /v1/models; None: the artifact's own")
     max_request_mib: Positive | None = Field(
         default=None, description="largest request body; None: 384, else 413"
     )
@@ -63,7 +64,10 @@ class Serve(Values):
         default=True, description="requests.jsonl below logs; one record a request, argv redacted"
     )
     log_stats_interval_ms: int | None = Field(
-        default=None, ge=0, description="period of the throughput lines in the log; None: 5000, 0: off"
+        default=None,
+        ge=0,
+        le=A_DAY_MS,
+        description="period of the throughput lines in the log; None: 5000, 0: off",
     )
 
     max_concurrency: int = Field(default=4, description="lanes 1..8; with max_context it caps the KV pool")
@@ -124,7 +128,7 @@ class Serve(Values):
         default=r"C:\ninfer-cache", description="always given: the default is per user"
     )
     disk_cache_gb: Positive | None = Field(
-        default=200, description="LRU quota; about 150 snapshots of 64K tokens"
+        default=200, le=1_000_000, description="LRU quota; about 150 snapshots of 64K tokens"
     )
 
     wddm_evictable_budget: bool = Field(
@@ -151,7 +155,9 @@ class Serve(Values):
     top_p: float | None = Field(
         default=None, ge=0, le=1, description="sampling default, 0..1; None: the model's"
     )
-    top_k: int | None = Field(default=None, ge=0, description="sampling default, 0 = off; None: the model's")
+    top_k: int | None = Field(
+        default=None, ge=0, le=LARGEST, description="sampling default, 0 = off; None: the model's"
+    )
     min_p: float | None = Field(
         default=None, ge=0, le=1, description="sampling default, 0..1; None: the model's"
     )
@@ -171,10 +177,14 @@ class Serve(Values):
     @field_validator("host")
     @classmethod
     def _address(cls, host: str) -> str:
-        if not host or not host.isascii() or not all(c.isalnum() or c in ".:-" for c in host):
-            raise refuse(
-                f"{host!r} is no address to listen on", "0.0.0.0, 127.0.0.1 or the box's Tailscale address"
-            )
+        remedy = "0.0.0.0, 127.0.0.1 or the box's Tailscale address"
+        try:
+            address = ipaddress.ip_address(host)
+        except ValueError:
+            raise refuse(f"{host!r} is no IP address to listen on", remedy) from None
+        # A zone (fe80::1%3) has a sign that cmd.exe does not take literally.
+        if "%" in host or address.is_multicast or str(address) == "255.255.255.255":
+            raise refuse(f"{host!r} is no address that a server can listen on", remedy)
         return host
 
     @field_validator("port")
@@ -251,7 +261,7 @@ class Serve(Values):
         return self
 
     def _contradictions(self) -> Iterator[Exception]:
-        if self.api_key is None and self.host not in ("127.0.0.1", "::1", "localhost"):
+        if self.api_key is None and not ipaddress.ip_address(self.host).is_loopback:
             yield refuse(
                 f"host {self.host} without api_key is an open server for everyone who reaches the box",
                 "declare api_key (env:NAME, file:PATH or cmd:COMMAND), or host 127.0.0.1",

@@ -8,6 +8,14 @@ from pydantic import Field, field_validator, model_validator
 
 from ninfer_fleet.settings.trap import Values, refuse
 
+LONGEST_TASK_PATH = 200  # the folder of the task's file takes the rest of 260
+_TAKEN = {
+    "microsoft": r"\Microsoft, the folder of Windows' own tasks",
+    "ninferfleet": r"\NInferFleet, the folder of this tool's own jobs",
+}
+_NOT_IN_ACCOUNTS = frozenset('"/[]:;|=,+*?<>')
+_QUOTES = ("'", "`", "\u2018", "\u2019", "\u201c", "\u201d")
+
 
 class Task(Values):
     r"""The task \NInferServe: starts the supervising .bat, again and again if need be."""
@@ -43,13 +51,14 @@ class Task(Values):
         default=4, ge=0, le=10, description="7, the default, lowers CPU, disk and memory priority"
     )
     shortest_backoff_s: int = Field(
-        default=2, ge=1, description="pause before the first restart after an exit"
+        default=2, ge=1, le=3600, description="pause before the first restart after an exit"
     )
-    longest_backoff_s: int = Field(default=60, ge=1, description="pauses double up to this")
+    longest_backoff_s: int = Field(default=60, ge=1, le=86_400, description="pauses double up to this")
     calm_minutes: int = Field(default=10, ge=1, le=600, description="a run this long resets the pauses")
     ready_timeout_s: int = Field(
         default=180,
         ge=70,
+        le=86_400,
         description="start to 200 on /health; measured 6.5 to 7.8 s, over 60 s after idle; Windows waits 60 s "
         "before it repeats a failed launch",
     )
@@ -57,6 +66,39 @@ class Task(Values):
     prove_generation: bool = Field(
         default=True, description="after a start, ask for one token: a listed model proves no working engine"
     )
+
+    @field_validator("path")
+    @classmethod
+    def _own_place(cls, path: str) -> str:
+        parts = path.split("\\")[1:]
+        if parts[0].casefold() in _TAKEN:
+            raise refuse(
+                f"{path!r} lies in {_TAKEN[parts[0].casefold()]}",
+                r"use a name of its own such as \NInferServe",
+            )
+        if any(part != part.strip() or part.endswith(".") for part in parts) or len(path) > LONGEST_TASK_PATH:
+            raise refuse(
+                f"{path!r} is longer than {LONGEST_TASK_PATH} characters, or has a part that begins or ends with a"
+                " blank or ends with a dot",
+                r"use a short name such as \NInferServe",
+            )
+        return path
+
+    @field_validator("account")
+    @classmethod
+    def _account_name(cls, account: str | None) -> str | None:
+        if account is None:
+            return None
+        unfit = "".join(sorted({one for one in account if not one.isprintable() or one in _NOT_IN_ACCOUNTS}))
+        quoted = account[:1] in _QUOTES or account[-1:] in _QUOTES
+        if unfit or quoted or account != account.strip() or account.count("\\") > 1 or len(account) > 256:
+            raise refuse(
+                f"{account!r} is no account name of Windows" + (f" (it holds {unfit!r})" if unfit else ""),
+                r"give NAME, DOMAIN\NAME, name@domain or a SID, without quotes",
+            )
+        if not account.strip("\\"):
+            raise refuse("the account is empty", "leave it out, or name an account")
+        return account
 
     @field_validator("priority")
     @classmethod

@@ -12,6 +12,10 @@ from pydantic_core import PydanticCustomError
 # in a Windows file name anyway.
 UNSAFE_IN_BAT = set('%!^&|<>"*?')
 _ABSOLUTE = re.compile(r"[A-Za-z]:\\(?:[^\\/:]+\\)*[^\\/:]+")
+_WORD = re.compile(r"[A-Za-z0-9._:/-]+", re.ASCII)
+_URL_REST = re.compile(r"[\x21\x23-\x7e]+")
+# A password with a slash or a blank in it is no valid URL, and yet a password.
+_LOGIN = re.compile(r"^https?://[^/@]*:(?!\d+(/|$))[^@]*@", re.DOTALL)
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.I)
 _OF_WINDOWS = {
     "windows",
@@ -62,6 +66,44 @@ def check_name(name: str) -> str:
     return name
 
 
+def check_word(text: str) -> str:
+    """A word that no program takes for one of its options; raises the refusal otherwise."""
+    if text.startswith("-"):
+        raise refuse(
+            f"{text!r} begins with a hyphen and would be taken for an option", "begin with a letter or digit"
+        )
+    if not _WORD.fullmatch(text):
+        raise refuse(f"{text!r} is not one word", "use letters, digits and . _ : / - of plain ASCII")
+    return text
+
+
+def check_url(url: str, schemes: tuple[str, ...]) -> str:
+    """A URL in plain ASCII that carries no login; raises the refusal otherwise, never showing a login."""
+    scheme, mark, rest = url.partition("://")
+    place = rest.partition("/")[0]
+    login, at, host = place.rpartition("@")
+    # Of ssh a user alone is part of the address.
+    if (at and (scheme != "ssh" or ":" in login)) or _LOGIN.search(url):
+        raise refuse(
+            "a URL with a login (user, password or token before an @) would stand in diffs, logs and jobs",
+            "take the login out; serve the file or repository without one, over the tailnet or as file://, or give"
+            " the account of the box a credential helper",
+        )
+    named = "this" if "@" in url else repr(url)
+    if not mark or scheme not in schemes or not _URL_REST.fullmatch(rest):
+        raise refuse(
+            f"{named} is no URL that can be fetched",
+            f"give a URL in plain ASCII that begins with {_either(schemes)}",
+        )
+    if host.startswith("-") or login.startswith("-") or (not host and scheme != "file"):
+        raise refuse(f"{named} names no host", f"give a URL such as {schemes[0]}://host/path")
+    return url
+
+
+def _either(schemes: tuple[str, ...]) -> str:
+    return " or ".join(f"{scheme}://" for scheme in schemes)
+
+
 def check_path(path: str) -> str:
     """A Windows path that every tool on the way takes literally; raises the refusal otherwise."""
     remedy = r"use a short absolute ASCII path such as C:\ninfer"
@@ -102,5 +144,6 @@ def check_own_folder(path: str) -> str:
     return path
 
 
+Word = Annotated[str, AfterValidator(check_word)]
 WindowsPath = Annotated[str, AfterValidator(check_path)]
 OwnFolder = Annotated[str, AfterValidator(check_own_folder)]

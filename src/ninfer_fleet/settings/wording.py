@@ -10,7 +10,7 @@ from pydantic_core import ErrorDetails
 
 SECRET = frozenset({"api_key", "password"})
 LONGEST_SHOWN = 80
-_USER_OF_URL = re.compile(r"//[^/@\s]*@")
+_USER_OF_URL = re.compile(r"//.*@", re.DOTALL)
 
 _WANTED: dict[str, Callable[[Mapping[str, Any]], str]] = {
     "missing": lambda ctx: "a value: it must be declared",
