@@ -46,6 +46,44 @@ def test_sddl_as_windows_gives_it() -> None:
     )
 
 
+def test_accounts_that_sddl_names_by_their_part_are_taken_from_the_entries() -> None:
+    # As Windows writes the local Administrator, whose SID no other box knows.
+    administrator = "S-1-5-21-7-8-9-500"
+    found = Acl.parse(
+        {
+            "Path": "C:\\x",
+            "Exists": True,
+            "Sddl": "O:LAG:S-1-5-21-7-8-9-513D:PAI(A;OICI;0x1200a9;;;LA)(D;OICIIO;GA;;;LG)",
+            "OwnerSid": administrator,
+            "Protected": True,
+            "Access": [
+                {
+                    "Sid": administrator,
+                    "Rights": READ,
+                    "Type": "Allow",
+                    "Inherited": False,
+                    "InheritanceFlags": "ContainerInherit, ObjectInherit",
+                    "PropagationFlags": "None",
+                },
+                {
+                    "Sid": "S-1-5-21-7-8-9-501",
+                    "Rights": 0x10000000,
+                    "Type": "Deny",
+                    "Inherited": True,
+                    "InheritanceFlags": "ContainerInherit, ObjectInherit",
+                    "PropagationFlags": "InheritOnly",
+                },
+            ],
+        }
+    )
+    assert (found.owner_sid, found.protected) == (administrator, True)
+    assert found.rules == (
+        AccessRule(administrator, READ, True, frozenset({"OI", "CI"})),
+        AccessRule("S-1-5-21-7-8-9-501", FULL, False, frozenset({"OI", "CI", "IO"}), inherited=True),
+    )
+    assert acl_differences(found, [found.rules[0]])[0].found == f"{found.rules[1]} (inherited)"
+
+
 def test_sddl_without_a_list_and_with_odd_entries() -> None:
     assert parse_sddl("O:SY") == ("S-1-5-18", False, ())
     assert parse_sddl('D:AI(A;;FRFX;;;AU)(XA;;FA;;;WD;(@User.Title=="D:x"))')[2] == (

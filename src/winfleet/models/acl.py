@@ -6,12 +6,21 @@ Sources: MS-DTYP 2.5.1 (SDDL grammar, SID and rights tokens), 2.4.4.1 (ACE flags
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from winfleet.models.account import Accounts, known_sid
-from winfleet.models.answer import Difference, Model, ModelError, mapping, optional_text, text
+from winfleet.models.answer import (
+    Difference,
+    Model,
+    ModelError,
+    items,
+    mapping,
+    optional_integer,
+    optional_text,
+    text,
+)
 
 Rights = Literal["full", "modify", "read", "write", "list"]
 
@@ -44,6 +53,9 @@ TRUSTED_OWNERS = frozenset(
     {ADMINISTRATORS, "S-1-5-18", "S-1-5-80-956008885-3418522649-1831038044-1853292631-2271478464"}
 )
 _FLAGS = ("OI", "CI", "NP", "IO", "ID", "SA", "FA")
+_FLAG_WORDS = {
+    "ObjectInherit": "OI", "ContainerInherit": "CI", "NoPropagateInherit": "NP", "InheritOnly": "IO",
+}  # fmt: skip
 _PART = re.compile(r"([OGDS]):")
 
 
@@ -100,6 +112,9 @@ class Acl(Model):
         if not data.get("Exists") or sddl is None:
             return cls(text(data, "Path"), bool(data.get("Exists")), None, False, ())
         owner, protected, rules = parse_sddl(sddl)
+        # SDDL has names (LA: the local Administrator) for accounts whose SID is another one on each box.
+        if entries := items(data.get("Access"), "Access"):
+            rules = tuple(_answered_rule(mapping(entry, "Access")) for entry in entries)
         return cls(text(data, "Path"), True, optional_text(data, "OwnerSid") or owner, protected, rules, sddl)
 
 
@@ -179,6 +194,19 @@ def _rule(entry: str) -> AccessRule | None:
     names = frozenset(flags[index : index + 2].upper() for index in range(0, len(flags), 2))
     return AccessRule(
         _sid(sid.split(";")[0]), _mask(rights), kind.upper() == "A", names - {"ID"}, "ID" in names
+    )
+
+
+def _answered_rule(entry: Mapping[str, Any]) -> AccessRule:
+    words = f"{entry.get('InheritanceFlags')}, {entry.get('PropagationFlags')}".split(", ")
+    flags = frozenset(_FLAG_WORDS[word] for word in words if word in _FLAG_WORDS)
+    rights = (optional_integer(entry, "Rights") or 0) & 0xFFFFFFFF
+    return AccessRule(
+        text(entry, "Sid").upper(),
+        specific_rights(rights),
+        entry.get("Type") != "Deny",
+        flags,
+        bool(entry.get("Inherited")),
     )
 
 
