@@ -177,6 +177,19 @@ def an_altered_program_is_replaced_and_no_longer_runs(fleet: Fleet) -> None:
     assert fleet.pyinfra("-y", json_results=True).operations("no_change", BOX) == OPERATIONS
 
 
+def a_manifest_of_an_older_version_is_staged_anew_without_a_build(fleet: Fleet) -> None:
+    root = fleet.drive_c(BOX) / "ninfer"
+    manifest, built = root / "current" / "release.json", root / "jobs" / "engine-build" / "started"
+    release, when = json.loads(manifest.read_text()), built.read_text()
+    manifest.write_text(json.dumps({name: value for name, value in release.items() if name != "format"}))
+    plan = fleet.pyinfra("--dry", "--diff")
+    assert "release.json was written by an older version: staged anew" in plan.text, plan.text
+    assert "Will run job" not in plan.text, plan.text
+    assert fleet.pyinfra("-y", json_results=True).code == 0
+    assert json.loads(manifest.read_text()) == release
+    assert built.read_text() == when
+
+
 def test_plan_apply_nothing_left_drift_repair_and_a_new_key(fleet: Fleet) -> None:
     # One test, since each part goes on from the one before, and a runner may spread tests over processes.
     plan_names_everything_and_touches_nothing(fleet)
@@ -187,4 +200,5 @@ def test_plan_apply_nothing_left_drift_repair_and_a_new_key(fleet: Fleet) -> Non
     a_rotated_key_restarts_the_server_and_leaves_the_launcher_alone(fleet)
     if fleet.found["engine"] == "python":
         an_altered_program_is_replaced_and_no_longer_runs(fleet)
+        a_manifest_of_an_older_version_is_staged_anew_without_a_build(fleet)
         another_draft_depth_takes_effect_at_once(fleet)
