@@ -142,7 +142,12 @@ def until_gone(connection: socket.socket, unix_pid: int) -> None:
 
     The process is watched as well, for Wine may leave the connection of a killed one open.
     """
-    with contextlib.suppress(OSError), selectors.DefaultSelector() as selector, _Watched(unix_pid) as process:
+    # ValueError: a program that ran a moment only has closed the connection before it could be watched.
+    with (
+        contextlib.suppress(OSError, ValueError),
+        selectors.DefaultSelector() as selector,
+        _Watched(unix_pid) as process,
+    ):
         selector.register(connection, selectors.EVENT_READ)
         selector.register(process, selectors.EVENT_READ)
         while process not in (ready := [key.fileobj for key, _ in selector.select()]):
