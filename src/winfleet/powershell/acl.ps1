@@ -41,6 +41,7 @@ function Get-BoxAcl {
 function Set-BoxAcl {
     # Sddl replaces the access list, and owner and group where it names them.
     param([string] $Path, [string] $Sddl)
+    [void] (Assert-ChangeablePath -Path $Path -Done 'given another access list' -Followed $true)
     $acl = Get-Acl -LiteralPath $Path
     $before = ConvertTo-AclSddl -Acl $acl
     $sections = [System.Security.AccessControl.AccessControlSections]::Access

@@ -55,26 +55,10 @@ function New-BoxDirectory {
     return [pscustomobject] @{ Created = $created.ToArray() }
 }
 
-function Test-ProtectedFolder {
-    # Drive roots and the folders of Windows itself.
-    param([string] $FullPath)
-    $path = $FullPath.TrimEnd([char] '\')
-    if ($path.Length -le 2) { return $true }
-    $own = @($env:SystemRoot, $env:ProgramFiles, $env:ProgramW6432, ${env:ProgramFiles(x86)}, $env:ProgramData)
-    if ($env:PUBLIC) { $own += [System.IO.Path]::GetDirectoryName($env:PUBLIC) }
-    foreach ($folder in $own) {
-        if ($folder -and [string]::Equals($path, $folder.TrimEnd([char] '\'), [StringComparison]::OrdinalIgnoreCase)) { return $true }
-    }
-    return $false
-}
-
 function Remove-BoxItem {
     param([Parameter(Mandatory = $true)] [string[]] $Path, [bool] $Recurse = $false)
-    foreach ($one in $Path) {
-        if (Test-ProtectedFolder -FullPath (Resolve-FilePath -Path $one)) {
-            throw (New-Refusal -Message "$one belongs to Windows; it is not removed")
-        }
-    }
+    # One that is refused keeps all of them.
+    foreach ($one in $Path) { [void] (Assert-ChangeablePath -Path $one -Done 'removed') }
     $removed = New-Object System.Collections.ArrayList
     foreach ($one in $Path) {
         $item = Get-PathItem -Path (Resolve-FilePath -Path $one).TrimEnd([char] '\')
@@ -113,7 +97,7 @@ function Remove-OneFile {
 
 function Move-BoxItem {
     param([Parameter(Mandatory = $true)] [string] $Path, [Parameter(Mandatory = $true)] [string] $Destination)
-    $item = Get-PathItem -Path (Resolve-FilePath -Path $Path)
+    $item = Get-PathItem -Path (Assert-ChangeablePath -Path $Path -Done 'moved')
     if ($null -eq $item) {
         throw (New-Object -TypeName System.IO.FileNotFoundException -ArgumentList "Could not find '$Path'.")
     }

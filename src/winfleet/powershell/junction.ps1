@@ -5,7 +5,7 @@ function New-BoxJunction {
     # between two renames. The junction's own item is moved and deleted, never what it leads to.
     param([string] $Path, [string] $Target)
     $answer = [pscustomobject] @{ Changed = $false; PreviousTarget = $null }
-    $Path = [System.IO.Path]::GetFullPath($Path).TrimEnd([char] '\')
+    $Path = (Assert-ChangeablePath -Path $Path -Done 'made a junction').TrimEnd([char] '\')
     if (-not [System.IO.Directory]::Exists($Target)) {
         throw (New-Object -TypeName System.IO.DirectoryNotFoundException -ArgumentList "Could not find the target folder '$Target' of the junction '$Path'.")
     }

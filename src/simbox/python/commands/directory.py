@@ -10,9 +10,8 @@ from typing import Any
 from simbox.python.answers import Call, Command, refused, thrown
 from simbox.python.errors import file_error, rethrowing
 from simbox.python.files import BoxFiles, o_time
+from simbox.python.guard import require_changeable
 from simbox.windows.errors import WindowsError
-
-PROTECTED = ("c:\\windows", "c:\\program files", "c:\\program files (x86)", "c:\\users", "c:\\programdata")
 
 
 def children(call: Call) -> dict[str, Any]:
@@ -66,9 +65,7 @@ def remove(call: Call) -> dict[str, Any]:
     """Remove-BoxItem."""
     files = BoxFiles(call.box)
     for path in call.texts("Path"):
-        full = files.full(path)
-        if len(full) <= 3 or full.casefold() in PROTECTED:
-            raise refused(f"{path} belongs to Windows; it is not removed")
+        require_changeable(files, path, "removed")
     removed = []
     for path in call.texts("Path"):
         kind = files.kind(path)
@@ -111,6 +108,7 @@ def _remove_tree(files: BoxFiles, folder: str) -> None:
 def move(call: Call) -> dict[str, Any]:
     """Move-BoxItem."""
     files, path = BoxFiles(call.box), call.text("Path")
+    require_changeable(files, path, "moved")
     if files.kind(path) == "absent":
         raise thrown("System.IO.FileNotFoundException", f"Could not find '{path}'.", 0x80070002)
     files.move(path, call.text("Destination"))
@@ -120,6 +118,7 @@ def move(call: Call) -> dict[str, Any]:
 def junction(call: Call) -> dict[str, Any]:
     """New-BoxJunction: a new one beside the old, then the names are swapped."""
     files = BoxFiles(call.box)
+    require_changeable(files, call.text("Path"), "made a junction")
     path, target = files.full(call.text("Path")), call.text("Target")
     if not files.host(target).is_dir():
         message = f"Could not find the target folder '{target}' of the junction '{path}'."

@@ -6,6 +6,8 @@ import re
 from typing import Any
 
 from simbox.python.answers import Call, Command, refused, thrown
+from simbox.python.files import BoxFiles
+from simbox.python.guard import require_changeable
 from simbox.windows.errors import WindowsError
 
 _WILDCARDS = set("*?[]")
@@ -20,6 +22,7 @@ def get_acl(call: Call) -> list[dict[str, Any]]:
 def set_acl(call: Call) -> dict[str, Any]:
     """Set-BoxAcl."""
     path = call.text("Path")
+    require_changeable(BoxFiles(call.box), path, "given another access list", followed=True)
     if not call.box.filesystem.exists(path):
         raise WindowsError(
             "System.Management.Automation.ItemNotFoundException",
