@@ -233,6 +233,14 @@ def test_settings_that_make_no_sense_fail_the_box_on_connecting(
     assert box.events.counts("connection") == 0
 
 
+def test_a_misspelt_setting_is_named(box: LoopBox) -> None:
+    told = refusal(box.connector(winrm_certificate_sha265="ab" * 32))
+    assert (
+        "winrm_certificate_sha265 is no setting of @winrm; wanted: winrm_certificate_sha256, probably" in told
+    )
+    assert box.events.counts("connection") == 0
+
+
 @pytest.mark.parametrize(("value", "allowed"), [("false", False), ("FALSE", False), ("true", True)])
 def test_a_switch_in_words_means_what_it_says(box: LoopBox, value: str, allowed: bool) -> None:
     connector = box.connector("http", winrm_transport="basic", winrm_insecure_basic=value)

@@ -83,6 +83,8 @@ class WinRMConnector(BaseConnector):
         self.disconnect()
         try:
             timeout_s = float(self.state.config.CONNECT_TIMEOUT or 10)
+            given = self.host.data.dict()  # type: ignore[no-untyped-call]
+            winrm_data.refuse_unknown(given, self.host.name)
             endpoint = winrm_data.endpoint(self.data, self.host.name, timeout_s)
             settings = winrm_data.session_settings(self.data, self.host.name)
             if endpoint.scheme == "https" and not endpoint.validate and endpoint.certificate_sha256 is None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from difflib import get_close_matches
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -88,11 +89,22 @@ META = {name: DataMeta(description, default) for name, (description, default) in
 
 _RANGES: dict[str, tuple[float, float]] = {
     "winrm_port": (1, 65535),
-    "winrm_connect_timeout_s": (0.1, 3600),
+    "winrm_connect_timeout_s": (0.01, 3600),
     # The service ends a request after 60 s by itself (MaxTimeoutms).
     "winrm_operation_timeout_s": (1, 59),
 }
-_SECONDS = (0.1, 31 * 86400.0)
+_SECONDS = (0.01, 31 * 86400.0)
+
+
+def refuse_unknown(keys: Iterable[str], name: str) -> None:
+    """Raise SettingRefused for a key that begins as ours do and is none: a misspelt pin protects nothing."""
+    for key in sorted(set(keys) - META.keys()):
+        if key.startswith("winrm_"):
+            close = get_close_matches(key, META, n=1)
+            wanted = f"{close[0]}, probably" if close else f"one of {', '.join(META)}"
+            raise SettingRefused(
+                name, f"{key} is no setting of @winrm", wanted, "correct it in the inventory"
+            )
 
 
 def endpoint(data: Mapping[str, Any], name: str, connect_timeout_s: float) -> Endpoint:
