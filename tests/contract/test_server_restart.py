@@ -21,6 +21,7 @@ from simbox.mirror import artifact_bytes
 from simbox.programs import image
 from simbox.programs.ninja import DLLS
 from winfleet.calls import Call
+from winfleet.models.task import Settings as TaskSettings
 from winfleet.operations import scheduled_task
 
 TEMPLATE = Path(__file__).parents[2] / "templates" / "serve_task.bat.j2"
@@ -112,10 +113,19 @@ def test_a_server_that_answers_is_asked_for_nothing(fleet: Fleet, place: Hindere
 def test_a_server_with_another_priority_than_declared_is_told(
     fleet: Fleet, place: Hindered, caplog: pytest.LogCaptureFixture
 ) -> None:
-    assert fleet.plan(serve.ready, box=DECLARED).changed == set()
+    slow = serve.task(DECLARED).replaced(settings=TaskSettings(priority=7))
+    assert fleet.apply(scheduled_task.present, tasks=[slow.replaced(service=False)]).changed == {"gpu01"}
+    set_clock(place, DECLARED.layout.draft_file, 0)
+    assert fleet.apply(serve.ready, box=DECLARED).changed == {"gpu01"}
+    assert fleet.apply(scheduled_task.present, tasks=[serve.task(DECLARED)]).changed == {"gpu01"}
+    caplog.clear()
+    assert fleet.apply(serve.ready, box=DECLARED).changed == set()
+    assert "(ninfer-serve.exe) runs with priority class BelowNormal, not Normal (priority 4)" in caplog.text
+    set_clock(place, DECLARED.layout.draft_file, 0)
+    assert fleet.apply(serve.ready, box=DECLARED).changed == {"gpu01"}
+    caplog.clear()
+    assert fleet.apply(serve.ready, box=DECLARED).changed == set()
     assert "priority class" not in caplog.text
-    assert fleet.plan(serve.ready, box=settings(priority=3)).changed == set()
-    assert "(ninfer-serve.exe) runs with priority class Normal, not AboveNormal (priority 3)" in caplog.text
 
 
 def test_a_file_from_the_future_restarts_nothing_and_one_from_now_does(fleet: Fleet, place: Hindered) -> None:

@@ -79,6 +79,16 @@ def test_what_live_processes_tell(state: TaskState, processes: list[Process], fi
     assert any(finding in one for one in found), found
 
 
+def test_a_raised_priority_is_not_handed_down_to_what_the_task_starts() -> None:
+    raised = TASK.replaced(settings=Settings(priority=2))
+    shell = process(10, r"C:\Windows\System32\cmd.exe", 4, "AboveNormal")
+    assert list(process_findings(raised, RUNNING, [shell, process(11, SERVER, 10)], [SERVER])) == []
+    (found,) = process_findings(raised, RUNNING, [shell, process(11, SERVER, 10, "Idle")], [SERVER])
+    assert "process 11 (ninfer-serve.exe) runs with priority class Idle" in found
+    (found,) = process_findings(raised, RUNNING, [SHELL, process(11, SERVER, 10)], [SERVER])
+    assert "process 10 (cmd.exe) runs with priority class Normal, not AboveNormal" in found
+
+
 def test_what_the_scheduler_tells_of_a_state() -> None:
     odd = dataclasses.replace(IDLE, enabled=False, last_result=-1073741510, missed_runs=3)
     assert list(state_findings(TASK.replaced(service=True), odd)) == [

@@ -260,7 +260,7 @@ def ready(box: Settings, started_from: Mapping[str, OperationMeta] | None = None
     if not faults:
         for process in before.processes:
             # Told only: a task's priority that was repaired counts from the next start on.
-            for finding in priority_findings(task(box), process):
+            for finding in priority_findings(task(box), process, child=True):
                 say(f"task {box.task.path}: {finding}")
         current_box().noop(f"ninfer-serve answers as declared (process {before.processes[0].process_id})")
         return

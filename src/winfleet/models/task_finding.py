@@ -93,12 +93,21 @@ def _place(process: Process) -> str:
     return process.executable_path or process.name
 
 
-def priority_findings(task: Task, process: Process) -> Iterator[str]:
-    """Whether a live process of the task has the priority class that the task's priority stands for."""
+def priority_findings(task: Task, process: Process, child: bool = False) -> Iterator[str]:
+    """Whether a live process of the task has the priority class that the task's priority stands for.
+
+    child: another process of the task started it. Windows hands down a lowered class only (CreateProcess).
+    """
     declared = task.settings.priority
     if declared is None or not 0 <= declared <= 10 or process.priority_class is None:
         return
     wanted = PRIORITY_CLASSES[declared]
+    if (
+        child
+        and declared < PRIORITY_CLASSES.index("Normal")
+        and process.priority_class.casefold() == "normal"
+    ):
+        return
     if process.priority_class.casefold() != wanted.casefold():
         yield (
             f"its process {process.process_id} ({process.name}) runs with priority class"
@@ -123,7 +132,7 @@ def _program(
         elif not roots and not state.running:
             yield f"process {process.process_id} ({program}) runs though the task does not: it was left over"
         else:
-            yield from priority_findings(task, process)
+            yield from priority_findings(task, process, child=process.process_id not in roots)
     if state.running and not ours:
         yield f"the task runs, but {program} does not"
 
