@@ -114,7 +114,8 @@ def read_fleet(path: Path) -> Groups:
         declared = entry.declared if entry.declared is not None else {}
         whole = merged([defaults, declared]) if isinstance(declared, dict) else declared
         add(found, entry.name, whole, str(path), known, entry.faults)
-    for group in sorted(set(found) - (known or set()) - {UNGROUPED}) if known is not None else ():
+    used = {group for group, hosts in found.items() if any("winrm_refused" not in data for _, data in hosts)}
+    for group in sorted(used - {UNGROUPED, *known}) if known is not None else ():
         logger.info(f"    {path}: the group {group} has no group_data/{group}.py; it serves --limit only.")
     return found
 

@@ -123,7 +123,10 @@ def test_a_group_without_data_may_serve_limit_and_is_told(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO", "pyinfra")
-    boxes = fleet(tmp_path, f"boxes:\n  a: {{{ENTRY}, groups: [berlin, rtx4090d]}}\n  b: {{{ENTRY}}}\n")
+    bad = f"c: {{{ENTRY}, groups: [rtx490d]}}"
+    boxes = fleet(
+        tmp_path, f"boxes:\n  a: {{{ENTRY}, groups: [berlin, rtx4090d]}}\n  b: {{{ENTRY}}}\n  {bad}\n"
+    )
     assert "winrm_refused" not in boxes["a"]
     assert [line for line in caplog.messages if "berlin has no group_data/berlin.py" in line]
-    assert not [line for line in caplog.messages if "the group boxes" in line]
+    assert len([line for line in caplog.messages if "the group" in line]) == 1
