@@ -23,12 +23,13 @@ if box and preflight.passed(box):
     release = files.junction(name="Release in use", path=box.layout.current, target=reads.release_folder(box))
     artifact = model.present(name="Model verified", box=box)
 
+    # Before the launcher, whose change stops the server: a port that is open to others leaves it as it was.
+    firewall.rules(name="Port open to Tailscale only", rules=[serve.firewall_rule(box)])
+    firewall.exposed_only_to(name="Port closed to everybody else", **serve.exposure(box))
+
     key = files.put(name="API key", files=serve.key_file(box))
     depth = serve.draft_depth(name="Draft depth", box=box)
     launcher = serve.launcher(name="Launcher", box=box, template="templates/serve_task.bat.j2")
-
-    firewall.rules(name="Port open to Tailscale only", rules=[serve.firewall_rule(box)])
-    firewall.exposed_only_to(name="Port closed to everybody else", **serve.exposure(box))
     scheduled_task.present(name="Task that keeps the server running", tasks=[serve.task(box)])
     started_from = {
         "release": release,

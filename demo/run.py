@@ -22,10 +22,10 @@ DRIFTED = "gpu02"
 ANSI = re.compile(r"\x1b\[[0-9;]*m")
 # What `sim drift` changes, as the plan has to name it: the fields, each old and new.
 EXPECTED_DIFF = [
-    '- set "SERVE=%SERVE% --max-concurrency 4 --max-pending-requests 16"',
-    '+ set "SERVE=%SERVE% --max-concurrency 4 --max-pending-requests 64"',
     "- remote: any",
     "+ remote: 100.64.0.0/10, fd7a:115c:a1e0::/48",
+    '- set "SERVE=%SERVE% --max-concurrency 4 --max-pending-requests 16"',
+    '+ set "SERVE=%SERVE% --max-concurrency 4 --max-pending-requests 64"',
     "- settings.execution_time_limit: 259200 s (P3D)",
     "+ settings.execution_time_limit: 0 s (PT0S)",
 ]

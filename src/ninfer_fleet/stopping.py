@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import gevent
+from pyinfra.api import Host
+from pyinfra.api.state import BaseStateCallback
 
 from ninfer_fleet import preflight, reads, vram
 from ninfer_fleet.serving import ours
@@ -61,21 +62,39 @@ def stop(box: Settings) -> Iterator[Any]:
 
 
 @contextmanager
-def held_down(box: Settings) -> Iterator[None]:
+def held_down(box: Settings, until_ready: bool = False) -> Iterator[None]:
     """Around everything between the stop of the server and its next start, in the generator of an operation.
 
-    When something in it fails, a stop flag of ours is taken away again, so that the watchdog brings the server
-    back; one that somebody else had set stays. pyinfra leaves an operation whose command has failed by closing
-    its generator, which is a GeneratorExit at the yield.
+    When a command in it fails, a stop flag of ours is taken away again, so that the watchdog brings the server
+    back; one that somebody else had set stays.
+
+    Args:
+        box: what is declared.
+        until_ready: the next start is that of a later operation, so that one which fails before it counts, too.
     """
-    greenlet = gevent.getcurrent()
-    try:
+    state = current_run()
+    if not state.is_executing:
         yield
-    except (Exception, GeneratorExit):
-        # A plan closes the generator at its first command, and the end of the program closes it from elsewhere.
-        if gevent.getcurrent() is greenlet and current_run().is_executing:
-            _let_start(box)
-        raise
+        return
+    failure = _Failure(box, current_box())
+    state.add_callback_handler(failure)  # type: ignore[no-untyped-call]
+    yield
+    # Not reached when a command fails: pyinfra then closes the operation's generator and calls the handler.
+    if not until_ready:
+        state.callback_handlers.remove(failure)
+
+
+class _Failure(BaseStateCallback):
+    """Lets the server of one box start again when an operation has failed on it."""
+
+    def __init__(self, box: Settings, host: Host) -> None:
+        self._box = box
+        self._host = host
+
+    def operation_host_error(self, state: Any, host: Any, *_: Any, **__: Any) -> None:  # type: ignore[override]
+        """pyinfra's hook, called in the greenlet of that host."""
+        if host is self._host:
+            _let_start(self._box)
 
 
 def _flag(box: Settings) -> FileState:

@@ -23,6 +23,7 @@ from simbox.programs.ninja import DLLS
 from winfleet.calls import Call
 from winfleet.models.task import Settings as TaskSettings
 from winfleet.operations import scheduled_task
+from winfleet.refusal import box_operation
 
 TEMPLATE = Path(__file__).parents[2] / "templates" / "serve_task.bat.j2"
 BY_HAND = b"do not start: the card is being tested\r\n"
@@ -248,6 +249,37 @@ def test_a_launcher_that_cannot_be_replaced_leaves_no_flag(
     assert "Stop-BoxTask" in place.changes
     assert "Set-BoxFile is hindered" in caplog.text
     assert not place.box.host(FLAG).exists()
+
+
+@box_operation()
+def replaced_and_more(box: Settings) -> Iterator[Any]:
+    """As a later operation of deploy.py that fails."""
+    yield from serve.launcher._inner(box=box, template=str(TEMPLATE))
+    yield Call("Stop-BoxTask", TaskPath="\\None")
+
+
+@box_operation()
+def stopped_and_more(box: Settings) -> Iterator[Any]:
+    """As a later operation of teardown.py that fails."""
+    yield from serve.stopped._inner(box=box)
+    yield Call("Stop-BoxTask", TaskPath="\\None")
+
+
+def test_what_fails_between_launcher_and_start_leaves_no_flag(
+    fleet: Fleet, place: Hindered, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert fleet.apply(replaced_and_more, box=settings(calm_minutes=78)).failed == {"gpu01"}
+    assert b'"CALM=78"' in place.box.host(DECLARED.layout.launcher).read_bytes()
+    assert not place.box.host(FLAG).exists()
+    assert f"{FLAG} is gone again: the task starts ninfer-serve within 1 min" in caplog.text
+
+
+def test_a_server_that_was_to_be_stopped_stays_down_whatever_fails_later(
+    fleet: Fleet, place: Hindered
+) -> None:
+    assert fleet.apply(stopped_and_more, box=DECLARED).failed == {"gpu01"}
+    assert place.box.host(FLAG).read_bytes() == stopping.STOP_TEXT
+    assert server(place) is None
 
 
 def test_a_plan_leaves_everything_as_it_is(fleet: Fleet, place: Hindered) -> None:

@@ -16,11 +16,11 @@ OPERATIONS = [
     "Engine built for this card",
     "Release in use",
     "Model verified",
+    "Port open to Tailscale only",
+    "Port closed to everybody else",
     "API key",
     "Draft depth",
     "Launcher",
-    "Port open to Tailscale only",
-    "Port closed to everybody else",
     "Task that keeps the server running",
     "Server answers",
 ]
@@ -118,8 +118,8 @@ def drift_is_found_by_name_and_only_that_is_repaired(fleet: Fleet) -> None:
     done = fleet.pyinfra("-y", json_results=True)
     assert done.code == 0, done.text
     assert done.operations("success", BOX) == [
-        "Launcher",
         "Port open to Tailscale only",
+        "Launcher",
         "Task that keeps the server running",
         "Server answers",
     ]

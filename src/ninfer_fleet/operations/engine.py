@@ -317,7 +317,7 @@ def _stage(box: Settings, tools: Tools, places: Places) -> Iterator[Any]:
     if not read(Files, paths=[folder])[folder].exists:
         yield move
         return
-    with held_down(box):
+    with held_down(box, until_ready=True):
         # Windows does not let go of a program that runs: half a folder would be gone and the server with it.
         yield from serve.stopped._inner(box=box)
         yield Call("Remove-BoxItem", Path=[folder], Recurse=True)

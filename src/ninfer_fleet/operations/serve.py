@@ -223,7 +223,7 @@ def launcher(box: Settings, template: str) -> Iterator[Any]:
         return
     why = "cmd.exe would go on in the middle of a launcher replaced under it"
     diff.show(f"Will stop {diff.bold('ninfer-serve')}", [f"because {why}"], why)
-    with held_down(box):
+    with held_down(box, until_ready=True):
         yield from stop(box)
         yield from changes
 
