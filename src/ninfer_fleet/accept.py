@@ -25,7 +25,7 @@ from winfleet.secrets import SecretUnavailable
 from winfleet.wire.errors import WireError
 
 INVENTORY = Path("inventory/fleet.yml")
-SCRATCH = r"C:\Windows\Temp"
+SCRATCH = r"C:\ProgramData"
 _PREFIX = "@winrm/"
 
 
