@@ -27,7 +27,9 @@ function Get-JobProcess {
     $parts = @(([string] (Get-JobText -Folder $Folder -Name 'pid')).Split([char] ' '))
     if ($parts.Length -ne 2) { return $null }
     $process = Get-Process -Id ([int] $parts[0]) -ErrorAction SilentlyContinue
-    if ($null -eq $process -or (Get-CreationTime -Process $process) -ne $parts[1]) { return $null }
+    if ($null -eq $process) { return $null }
+    Open-Process -Process $process
+    if ((Get-CreationTime -Process $process) -ne $parts[1]) { return $null }
     return $process
 }
 
@@ -154,6 +156,6 @@ function Stop-BoxJob {
     param([Parameter(Mandatory = $true)] [string] $Path)
     $folder = Resolve-FilePath -Path $Path
     $process = Get-JobProcess -Folder $folder
-    if ($null -ne $process) { Stop-ProcessTree -ProcessId $process.Id }
+    if ($null -ne $process) { Stop-ProcessTree -ProcessId $process.Id -Created $process.StartTime }
     return [pscustomobject] @{ State = (Get-JobState -Folder $folder) }
 }

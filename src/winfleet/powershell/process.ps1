@@ -16,6 +16,13 @@ function Get-CreationTime {
     try { return $Process.StartTime.ToUniversalTime().ToString('o') } catch { return $null }
 }
 
+function Open-Process {
+    # Before a look at who it is: as long as a handle is open, the id stays with the process. It is the way to the exit code,
+    # too. One that may not be opened is looked at and killed by its id.
+    param([System.Diagnostics.Process] $Process)
+    try { [void] $Process.Handle } catch { $global:Error.Clear() }
+}
+
 function Get-BoxProcess {
     # Name with or without .exe, in any case.
     param([string[]] $Name, [int[]] $ProcessId)
@@ -45,34 +52,48 @@ function Stop-BoxProcess {
     param([Parameter(Mandatory = $true)] [int] $ProcessId, [Parameter(Mandatory = $true)] [string] $CreationTimeUtc)
     $process = Get-Process -Id $ProcessId -ErrorAction SilentlyContinue
     if ($null -eq $process) { return [pscustomobject] @{ Stopped = $false; ExitCode = $null } }
+    Open-Process -Process $process
     $created = Get-CreationTime -Process $process
     if ($null -eq $created -or $CreationTimeUtc.Length -lt 23 -or $created.Substring(0, 23) -ne $CreationTimeUtc.Substring(0, 23)) {
         throw (New-Refusal -Message "process $ProcessId was created $created, not $CreationTimeUtc; the id was reused and nothing was stopped")
     }
-    # Opened now: afterwards there is no way to its exit code.
-    [void] $process.Handle
     $process.Kill()
     $ended = $process.WaitForExit(15000)
     $code = $null
-    if ($ended) { $code = $process.ExitCode }
+    if ($ended) { try { $code = $process.ExitCode } catch { $code = $null } }
     return [pscustomobject] @{ Stopped = $ended; ExitCode = $code }
 }
 
+function Test-SameTime {
+    # CIM tells microseconds, .NET all digits.
+    param([object] $One, [object] $Other)
+    if ($null -eq $One -or $null -eq $Other) { return $false }
+    return [Math]::Abs((([datetime] $One) - ([datetime] $Other)).TotalMilliseconds) -lt 1
+}
+
 function Get-ProcessTree {
-    # The ids of a process and of all that descends from it, parents first. Only children that are not older than their
-    # parent count: the id of a parent that is gone may belong to someone else by now.
-    param([int] $ProcessId, [object[]] $Rows)
-    $created = @{}
-    foreach ($row in $Rows) { $created[[int] $row.ProcessId] = $row.CreationDate }
+    # Of Rows those of the processes in Known (id -> creation time) and of all that descends from them, parents first. An
+    # id may have passed to a stranger: then neither he nor what was created after him counts.
+    param([hashtable] $Known, [object[]] $Rows)
+    $created = $Known.Clone()
+    $rowOf = @{}
+    foreach ($row in $Rows) { $rowOf[[int] $row.ProcessId] = $row }
+    $queue = New-Object System.Collections.ArrayList
+    $queue.AddRange(@($Known.Keys))
     $tree = New-Object System.Collections.ArrayList
-    [void] $tree.Add($ProcessId)
-    for ($at = 0; $at -lt $tree.Count; $at++) {
-        $parent = $tree[$at]
+    for ($at = 0; $at -lt $queue.Count; $at++) {
+        $id = [int] $queue[$at]
+        $stranger = $null
+        if ($rowOf.ContainsKey($id)) {
+            if (Test-SameTime -One $rowOf[$id].CreationDate -Other $created[$id]) { [void] $tree.Add($rowOf[$id]) } else { $stranger = $rowOf[$id].CreationDate }
+        }
         foreach ($row in $Rows) {
-            $id = [int] $row.ProcessId
-            if ([int] $row.ParentProcessId -ne $parent -or $tree.Contains($id)) { continue }
-            if ($null -ne $created[$parent] -and $null -ne $row.CreationDate -and $row.CreationDate -lt $created[$parent]) { continue }
-            [void] $tree.Add($id)
+            $child = [int] $row.ProcessId
+            if ([int] $row.ParentProcessId -ne $id -or $created.ContainsKey($child)) { continue }
+            if ($null -eq $row.CreationDate -or $row.CreationDate -lt $created[$id]) { continue }
+            if ($null -ne $stranger -and $row.CreationDate -ge $stranger) { continue }
+            $created[$child] = $row.CreationDate
+            [void] $queue.Add($child)
         }
     }
     return , $tree.ToArray()
@@ -80,26 +101,37 @@ function Get-ProcessTree {
 
 function Stop-ProcessTree {
     # What starts while we look is found by looking again until nothing new is there, and once more afterwards.
-    param([int] $ProcessId)
+    param([int] $ProcessId, [datetime] $Created)
+    $known = @{ $ProcessId = $Created }
     $stopped = @{}
     for ($round = 0; $round -lt 5; $round++) {
-        $tree = Get-ProcessTree -ProcessId $ProcessId -Rows (Read-ProcessTable)
-        $again = Get-ProcessTree -ProcessId $ProcessId -Rows (Read-ProcessTable)
+        $tree = Get-ProcessTree -Known $known -Rows (Read-ProcessTable)
+        $again = Get-ProcessTree -Known $known -Rows (Read-ProcessTable)
         if ($again.Length -gt $tree.Length) { continue }
-        $left = @($again | Where-Object { -not $stopped.ContainsKey($_) })
+        $left = @($again | Where-Object { -not $stopped.ContainsKey([int] $_.ProcessId) })
         if ($left.Count -eq 0) { return }
         # Parents first, so that they start no others.
-        foreach ($id in $left) {
+        foreach ($row in $left) {
+            $id = [int] $row.ProcessId
             $stopped[$id] = $true
-            $process = Get-Process -Id $id -ErrorAction SilentlyContinue
-            if ($null -eq $process) { continue }
-            try {
-                $process.Kill()
-                [void] $process.WaitForExit(5000)
-            } catch {
-                # It ended by itself in the meantime.
-                continue
-            }
+            $known[$id] = $row.CreationDate
+            Stop-SameProcess -ProcessId $id -Created $row.CreationDate
         }
+    }
+}
+
+function Stop-SameProcess {
+    # Kill this process, unless its id has passed to another one since it was looked up.
+    param([int] $ProcessId, [datetime] $Created)
+    $process = Get-Process -Id $ProcessId -ErrorAction SilentlyContinue
+    if ($null -eq $process) { return }
+    Open-Process -Process $process
+    try {
+        if (-not (Test-SameTime -One $process.StartTime -Other $Created)) { return }
+        $process.Kill()
+        [void] $process.WaitForExit(5000)
+    } catch {
+        # It ended by itself in the meantime.
+        return
     }
 }

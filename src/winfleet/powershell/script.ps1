@@ -117,7 +117,7 @@ function Receive-NativeOutput {
             }
             if ($TimeoutSeconds -gt 0 -and $now -gt $TimeoutSeconds -and -not $timedOut -and -not $process.HasExited) {
                 $timedOut = $true
-                Stop-ProcessTree -ProcessId $process.Id
+                Stop-ProcessTree -ProcessId $process.Id -Created $process.StartTime
             }
         }
         if (-not $timedOut) { $timedOut = -not (Wait-ProcessEnd -Process $process -Clock $clock -TimeoutSeconds $TimeoutSeconds) }
@@ -135,7 +135,7 @@ function Wait-ProcessEnd {
     if ($TimeoutSeconds -le 0) { $Process.WaitForExit(); return $true }
     $left = [int] [Math]::Max(0, ($TimeoutSeconds - $Clock.Elapsed.TotalSeconds) * 1000)
     if ($Process.WaitForExit($left)) { return $true }
-    Stop-ProcessTree -ProcessId $Process.Id
+    Stop-ProcessTree -ProcessId $Process.Id -Created $Process.StartTime
     return $false
 }
 
@@ -280,7 +280,7 @@ function Stop-ShellRun {
     param([System.Management.Automation.PowerShell] $Shell, [datetime] $Began)
     foreach ($row in (Read-ProcessTable)) {
         if ([int] $row.ParentProcessId -eq $PID -and $null -ne $row.CreationDate -and $row.CreationDate -ge $Began.AddSeconds(-1)) {
-            Stop-ProcessTree -ProcessId ([int] $row.ProcessId)
+            Stop-ProcessTree -ProcessId ([int] $row.ProcessId) -Created $row.CreationDate
         }
     }
     $stopping = $Shell.BeginStop($null, $null)
