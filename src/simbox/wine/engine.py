@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,6 +69,7 @@ class WineEngine:
     def __init__(self, box: Box) -> None:
         self._box = box
         self._tools = locate()
+        self._written: str | None = None
 
     def start(
         self,
@@ -78,11 +80,14 @@ class WineEngine:
     ) -> Process:
         """See simbox.engine.Engine."""
         directory = self._directory(working_directory)
-        load = self._load_text()
+        state = self._registry_state()
+        load = self._load_text(sync=state != self._written)
         line = commandline.resolve(self._tools, command_line, load=load)
         values = {**variables(self._box), **environment, **line.variables}
         if line.loop:
-            return self._start_loop(line.text, values, directory, load)
+            loop = self._start_loop(line.text, values, directory, load)
+            self._written = state
+            return loop
         text = line.text
         if not skip_cmd_shell and not line.variables:
             text = f'C:\\Windows\\System32\\cmd.exe /c "{text}"'
@@ -135,12 +140,23 @@ class WineEngine:
                 return False
         return False
 
-    def _load_text(self) -> str | None:
-        """PowerShell that loads the stand-ins; None while no simulator serves the box, their other side."""
+    def _registry_state(self) -> str | None:
+        """What Windows would keep in the registry, as text; None while no simulator serves the box."""
+        if not self._box.simulator_environment:
+            return None
+        call = self._box.windows.call
+        name = call("system.facts", {})["ComputerName"]
+        return json.dumps([name, call("system.environment", {}), call("firewall.snapshot", {})])
+
+    def _load_text(self, sync: bool) -> str | None:
+        """PowerShell that loads the stand-ins; None while no simulator serves the box, their other side.
+
+        sync: the registry is not known to hold what the simulator knows (a third of the work of a start).
+        """
         if not self._box.simulator_environment:
             return None
         script = windows_path(Path(__file__).resolve().parents[1] / "standins" / "load.ps1")
-        return f". '{script}'"
+        return f". '{script}'{' -Sync' if sync else ''}"
 
     def _directory(self, working_directory: str | None) -> Path:
         if working_directory is None:
