@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -67,3 +71,27 @@ def test_a_wine_that_stalls_is_ended_and_started_anew(stalling: WineTools, tmp_p
     for pid, mark in starts:
         assert tree.members(mark) == []
         assert not os.path.exists(f"/proc/{pid}")
+
+
+def test_a_console_ends_by_itself_after_its_programs(tmp_path: Path) -> None:
+    """Killed together with them it would take the wineserver with it."""
+    mark = "example of a console"
+    environment = {**os.environ, tree.MARK: mark}
+    reads, writes = os.pipe()
+    program = subprocess.Popen(["sleep", "600"], env=environment, pass_fds=[writes])
+    os.close(writes)
+    told = tmp_path / "told"
+    # As conhost.exe: it sees the end of the last program of its console, and ends.
+    text = f"import pathlib, sys; sys.stdin.read(); pathlib.Path({str(told)!r}).write_text('ended by itself')"
+    console = subprocess.Popen(
+        ["C:\\windows\\system32\\conhost.exe", "-c", text],
+        executable=sys.executable,
+        env=environment,
+        stdin=reads,
+    )
+    os.close(reads)
+    threading.Thread(target=console.wait, daemon=True).start()
+    tree.kill(mark)
+    assert program.wait() == -signal.SIGKILL
+    assert console.wait() == 0
+    assert told.read_text() == "ended by itself"

@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 
 MARK = "SIMBOX_START"
+_CONSOLE_S = 5.0
 # Wine starts these on demand as if they were children of the first program; they belong to the box.
 _OF_THE_BOX = (
     "wineserver",
@@ -31,10 +32,18 @@ def members(mark: str) -> list[int]:
 
 
 def kill(mark: str) -> None:
-    """SIGKILL every member until none is left (they may be starting others meanwhile)."""
-    deadline = time.monotonic() + 10
-    while (found := [pid for pid in members(mark) if not _is_zombie(pid)]) and time.monotonic() < deadline:
+    """SIGKILL every member until none is left (they may be starting others meanwhile).
+
+    conhost.exe, the other side of their console, ends by itself when they are gone. Killed in the same moment as
+    they, it takes the wineserver with it, and with that the whole box: Wine 8 wakes what waits for a console
+    without holding on to it (seen in a core: console_destroy, wake_up). So it is killed only if it stays.
+    """
+    began = time.monotonic()
+    while (found := [pid for pid in members(mark) if not _is_zombie(pid)]) and time.monotonic() < began + 10:
+        consoles = [pid for pid in found if "conhost.exe" in _program(pid)]
         for pid in found:
+            if pid in consoles and (len(found) > len(consoles) or time.monotonic() < began + _CONSOLE_S):
+                continue
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -54,11 +63,17 @@ def _variables(pid: int) -> list[bytes]:
 
 
 def _belongs_to_box(pid: int) -> bool:
+    program = _program(pid)
+    return any(name in program for name in _OF_THE_BOX)
+
+
+def _program(pid: int) -> str:
+    """File name of its program in lower case, empty when it has ended."""
     try:
         command = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[0].decode(errors="replace").lower()
     except OSError:
-        return False
-    return any(name in command.replace("\\", "/").rpartition("/")[2] for name in _OF_THE_BOX)
+        return ""
+    return command.replace("\\", "/").rpartition("/")[2]
 
 
 def _is_zombie(pid: int) -> bool:
