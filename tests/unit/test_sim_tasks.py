@@ -280,7 +280,7 @@ def test_queue_and_stop_existing(box: Box, starter: Starter) -> None:
     first = starter.started[-1]
     scheduler.start("\\S")
     assert first.killed == "root"
-    assert len(scheduler.get("\\S")["Instances"]) == 1
+    assert scheduler.wait_until(lambda: len(scheduler.get("\\S")["Instances"]) == 1)
 
 
 def test_stop_kills_the_root_alone(box: Box, starter: Starter) -> None:
