@@ -148,8 +148,9 @@ def look(box: Settings) -> Look:
 
 
 def probe_address(box: Settings) -> str:
-    """Where the box itself reaches its server."""
-    return {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(box.serve.host, box.serve.host)
+    """Where the box itself reaches its server, as it stands in a URL."""
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(box.serve.host, box.serve.host)
+    return f"[{host}]" if ":" in host else host
 
 
 def ours(box: Settings, processes: list[Process]) -> list[Process]:

@@ -12,7 +12,7 @@ import pytest
 from ninfer_fleet import reads
 from ninfer_fleet.operations import engine, model
 from ninfer_fleet.release import FORMAT, Release, ReleaseFile, release_faults
-from ninfer_fleet.serving import Look, started_from
+from ninfer_fleet.serving import Look, probe_address, started_from
 from ninfer_fleet.settings import Settings
 from winfleet.models.file import ChildItem, FileState, Listing
 from winfleet.models.http_answer import HttpAnswer
@@ -275,3 +275,17 @@ def test_a_manifest_of_an_older_version_is_read_as_such() -> None:
 @pytest.mark.parametrize("content", [b"", b"{}", b"\xff", b"[1]"])
 def test_damaged_manifests_are_no_manifests(content: bytes) -> None:
     assert Release.parse(content) is None
+
+
+@pytest.mark.parametrize(
+    ("host", "asked"),
+    [
+        ("0.0.0.0", "127.0.0.1"),
+        ("::", "[::1]"),
+        ("100.77.174.21", "100.77.174.21"),
+        ("fd7a:115c:a1e0::1", "[fd7a:115c:a1e0::1]"),
+    ],
+)
+def test_the_box_asks_its_server_where_it_listens(host: str, asked: str) -> None:
+    box = Settings.model_validate({"serve": {"host": host, "api_key": "env:NINFER_API_KEY"}})
+    assert probe_address(box) == asked
