@@ -27,10 +27,10 @@ lint: $(READY)
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder
 
 quick: $(READY)
-	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -m "not wine"
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not wine"
 
 coverage-powershell: $(READY)
 	NINFER_FLEET_POWERSHELL_COVERAGE=build/powershell-coverage.txt \

@@ -18,14 +18,12 @@ from pathlib import Path
 
 import winfleet.powershell
 from powershell51.parser import powershell
-from simbox.wine import commandline
 from simbox.wine.prefix import windows_path
 from winfleet.powershell import program
 
 VARIABLE = "NINFER_FLEET_POWERSHELL_COVERAGE"
 MINIMUM_PERCENT = 90.0
 _NOTES = "NINFER_FLEET_POWERSHELL_COVERAGE_NOTES"
-_VARIABLES = commandline.powershell_variables
 _SOURCE = Path(winfleet.powershell.__file__).parent
 
 
@@ -72,8 +70,6 @@ def install() -> None:
     (home / "statements").write_text(done.stdout)
     program._HERE = copies
     program.build_program.cache_clear()
-    # With its background collector .NET under Wine stood still in two of two whole runs of these bigger functions.
-    commandline.powershell_variables = lambda tools: {**_VARIABLES(tools), "DOTNET_gcConcurrent": "0"}
 
 
 def results() -> Iterator[FileCoverage]:
