@@ -55,9 +55,15 @@ class Output:
         raise DemoFailed("the command printed no table of results")
 
 
+def coloured(code: int, text: str) -> str:
+    """Text in a colour or weight of the terminal; as it is where none reads (https://no-color.org)."""
+    plain = os.environ.get("NO_COLOR") or not sys.stdout.isatty()
+    return text if plain else f"\033[{code}m{text}\033[0m"
+
+
 def run(title: str, *command: str, show: str = "all") -> Output:
     """Run one command from the root of the project; print it and what it says (all, or the last table)."""
-    print(f"\n\033[1m$ {' '.join(command)}\033[0m", flush=True)
+    print("\n" + coloured(1, f"$ {' '.join(command)}"), flush=True)
     result = subprocess.run(
         [str(BIN / command[0]), *command[1:]],
         cwd=ROOT,
@@ -86,7 +92,7 @@ def expect(holds: bool, what: str) -> None:
     """Say that something was shown, or end the demo."""
     if not holds:
         raise DemoFailed(f"not so: {what}")
-    print(f"\033[32m=> {what}\033[0m", flush=True)
+    print(coloured(32, f"=> {what}"), flush=True)
 
 
 def changed_fields(output: Output, box: str) -> list[str]:
@@ -145,7 +151,7 @@ def main() -> int:
         with simulated_boxes() as boxes:
             demo(boxes)
     except DemoFailed as error:
-        print(f"\n\033[31mThe demo failed: {error}\033[0m", file=sys.stderr)
+        print("\n" + coloured(31, f"The demo failed: {error}"), file=sys.stderr)
         return 1
     print("\nThe demo passed. For your own boxes: README.md, 'First real box in ten minutes'.")
     return 0

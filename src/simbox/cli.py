@@ -5,12 +5,16 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from simbox import profile as profiles
 from simbox import service
+
+JOBS = "\\NInferFleet\\"
+MOST_BOXES = 254  # each has an address of its own in one /24
 
 
 def register(subparsers: Any) -> None:
@@ -31,7 +35,7 @@ def register(subparsers: Any) -> None:
     up = command("up", _up, "start the boxes; does nothing when they are up")
     up.add_argument("--engine", choices=("python", "wine"), help="what runs PowerShell (default: python)")
     which = up.add_mutually_exclusive_group()
-    which.add_argument("--boxes", type=int, metavar="N", help="number of healthy boxes (default: 3)")
+    which.add_argument("--boxes", type=_count, metavar="N", help="number of healthy boxes (default: 3)")
     which.add_argument(
         "--profile", nargs="+", metavar="NAME", help=f"one box each: {', '.join(profiles.names())}"
     )
@@ -56,7 +60,7 @@ def register(subparsers: Any) -> None:
     faults.add_argument(
         "fault", nargs="*", help="kind, or kind:field=value,... such as close_after:on=Send,times=2"
     )
-    faults.add_argument("--clear", action="store_true", help="disarm all first")
+    faults.add_argument("--clear", action="store_true", help="disarm all first (stands before the box)")
     command("reset", _reset, "stop the boxes and delete them")
 
 
@@ -120,7 +124,7 @@ def _status(options: argparse.Namespace) -> int:
         )
     ]
     for row in rows:
-        tasks = ", ".join(f"{path} {state}" for path, state in row["tasks"].items()) or "-"
+        tasks = _tasks(row["tasks"])
         serving = [str(item["OwningProcess"]) for item in row["listeners"]]
         table.append(
             (row["name"], row["address"], row["engine"], row["profile"], str(row["shells"]), tasks,
@@ -130,6 +134,20 @@ def _status(options: argparse.Namespace) -> int:
     for line in table:
         print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
     return 0
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= MOST_BOXES:
+        raise argparse.ArgumentTypeError(f"wanted: a number of 1 to {MOST_BOXES}; found {text!r}")
+    return int(text)
+
+
+def _tasks(states: dict[str, str]) -> str:
+    """Those of jobs by their number, for a deploy leaves one for each: their names would fill three lines."""
+    jobs = Counter(state for path, state in states.items() if path.startswith(JOBS))
+    told = [f"{path} {state}" for path, state in states.items() if not path.startswith(JOBS)]
+    told += [f"{count} job{'s' if count > 1 else ''} {state}" for state, count in jobs.items()]
+    return ", ".join(told) or "-"
 
 
 def _drift(options: argparse.Namespace) -> int:

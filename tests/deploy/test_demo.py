@@ -28,3 +28,4 @@ def test_the_demo_shows_what_the_readme_promises() -> None:
         "there is nothing left to change",
     ):
         assert words in done.stdout
+    assert "\x1b" not in done.stdout, "colours in a pipe"

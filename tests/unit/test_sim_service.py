@@ -239,3 +239,17 @@ def test_it_can_be_started_from_a_gevent_patched_process(tmp_path: Path) -> None
         assert service.fleet(tmp_path) is not None  # it outlives the process that started it
     finally:
         assert service.down(tmp_path)
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "255", "three"])
+def test_a_number_of_boxes_that_cannot_be_is_told(count: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["sim", "up", f"--boxes={count}"])
+    assert ended.value.code == 2
+    assert f"wanted: a number of 1 to 254; found '{count}'" in capsys.readouterr().err
+
+
+def test_the_tasks_of_jobs_are_counted_in_the_table() -> None:
+    states = {"\\NInferFleet\\Job-a": "Ready", "\\NInferFleet\\Job-b": "Ready", "\\NInferServe": "Running"}
+    assert cli._tasks(states) == "\\NInferServe Running, 2 jobs Ready"
+    assert cli._tasks({}) == "-"
