@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import re
+import signal
 import socket
 import struct
 import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from threading import Thread
 from typing import Any
 
@@ -16,6 +19,7 @@ from powershell import EngineBox
 
 from simbox.engine import Process
 from simbox.rpc import until_gone
+from simbox.wine import tree
 
 pytestmark = pytest.mark.wine
 GIT = "C:\\Program Files\\Git\\cmd\\git.exe"
@@ -150,3 +154,18 @@ def test_powershell_finds_it_as_a_process_of_that_name(wine_box: EngineBox, simu
     (found,) = wine_box.call("Get-BoxProcess", ProcessId=[request["pid"]])
     assert (found["Name"], found["ExecutablePath"]) == ("git.exe", GIT)
     process.terminate()
+
+
+def test_nothing_of_a_start_dies_with_its_terminal(wine_box: EngineBox, simulator: Simulator) -> None:
+    """A conhost.exe that dies before its console ends takes the wineserver with it."""
+    process = run(wine_box, simulator, "wait")
+    simulator.request()
+    members = tree.members(process._mark)  # type: ignore[attr-defined]
+    programs = {tree._program(pid) for pid in members}
+    assert {"launch.exe", "conhost.exe", "git.exe"} <= programs
+    for pid in members:
+        ignored = re.search(r"^SigIgn:\s*([0-9a-f]+)", Path(f"/proc/{pid}/status").read_text(), re.MULTILINE)
+        assert ignored is not None
+        assert int(ignored[1], 16) & 1 << (signal.SIGHUP - 1), tree._program(pid)
+    process.terminate()
+    assert tree.members(process._mark) == []  # type: ignore[attr-defined]

@@ -7,6 +7,7 @@ import fcntl
 import os
 import pty
 import selectors
+import signal
 import subprocess
 import tempfile
 import termios
@@ -208,6 +209,9 @@ class WineProcess:
         tty.setraw(theirs)
 
         def own_terminal() -> None:
+            # Else the end of launch.exe, first of its session, would hang up on conhost.exe, and the wineserver of
+            # Wine 8 crashes when a console ends whose conhost.exe is dead, and the whole box with it (tree.py).
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
             os.setsid()
             fcntl.ioctl(theirs, termios.TIOCSCTTY, 0)
 

@@ -34,9 +34,10 @@ def members(mark: str) -> list[int]:
 def kill(mark: str) -> None:
     """SIGKILL every member until none is left (they may be starting others meanwhile).
 
-    conhost.exe, the other side of their console, ends by itself when they are gone. Killed in the same moment as
-    they, it takes the wineserver with it, and with that the whole box: Wine 8 wakes what waits for a console
-    without holding on to it (seen in a core: console_destroy, wake_up). So it is killed only if it stays.
+    conhost.exe, the other side of their console, ends by itself when they are gone. Dead before they are, it takes
+    the wineserver with it: Wine 8 wakes its main thread when the console ends, sees in the middle of that that the
+    process is dead, and frees what it still walks over (seen in four cores: console_destroy, wake_up). So it is
+    killed only if it stays.
     """
     began = time.monotonic()
     while (found := [pid for pid in members(mark) if not _is_zombie(pid)]) and time.monotonic() < began + 10:
