@@ -234,3 +234,21 @@ def test_argv_takes_apart_what_was_quoted_for_it(arguments: list[str]) -> None:
 )
 def test_quotes_of_cmd_c(arguments: str, text: str | None) -> None:
     assert parse_shell_line(arguments, lambda name: True).text == text
+
+
+def test_what_is_started_in_the_moment_of_a_kill_ends_with_the_tree(box: Box) -> None:
+    table = box.windows.process
+    ping = "C:\\Windows\\System32\\PING.EXE"
+    started: list[int] = []
+
+    def late(code: int) -> None:
+        table.exited(started[0], code)
+
+    def root_killed(code: int) -> None:
+        started.append(table.add(ping, late, parent_pid=root.pid).pid)
+        table.exited(root.pid, code)
+
+    root = table.add("C:\\Windows\\System32\\cmd.exe", root_killed)
+    table.kill_tree(root.pid)
+    assert started
+    assert table.list(pids=[root.pid, *started]) == []

@@ -196,12 +196,19 @@ class Processes:
         return windows.account.sid_of(user), bool(self._box.store.get("system", "elevated"))
 
     def kill_tree(self, pid: int, exit_code: int = 1) -> None:
-        """Kill a process and its descendants, the root first so that it starts no new ones."""
-        entry, children = self.find(pid), self.children(pid)
+        """Kill a process and its descendants, and wait for them.
+
+        The root first, so that it starts no new ones; once it is gone, those that it started in that moment.
+        """
+        entry = self.find(pid)
         if entry:
             entry.kill(exit_code)
-        for child in children:
+        for child in self.children(pid):
             self.kill_tree(child.pid, exit_code)
+        if entry:
+            entry.gone.wait(_HOW_LONG_A_KILL_MAY_TAKE_S)
+            for child in self.children(pid):
+                self.kill_tree(child.pid, exit_code)
 
     def shut_down(self) -> None:
         """End every process and wait for it."""

@@ -206,12 +206,7 @@ class TaskRunner:
         with self._box.store.change() as state:
             if key in state["tasks"]:
                 state["tasks"][key]["LastTaskResult"] = instance.result & 0xFFFFFFFF
-        with self._changed:
-            self._instances[key].remove(instance)
-            queued = self._queued.pop(key, 0)
-            if queued > 1:
-                self._queued[key] = queued - 1
-            self._changed.notify_all()
+        # Before the state is Ready: who sees that finds its end in the log.
         self._box.events.append("task_ended", path=path, code=instance.result & 0xFFFFFFFF)
         code = instance.result & 0xFFFFFFFF
         if instance.launch_failed:
@@ -221,6 +216,12 @@ class TaskRunner:
         else:
             self._log.write(log.ACTION_ENDED, path, TaskInstanceId=instance.guid, ResultCode=code)
             self._log.write(log.FINISHED, path, InstanceId=instance.guid)
+        with self._changed:
+            self._instances[key].remove(instance)
+            queued = self._queued.pop(key, 0)
+            if queued > 1:
+                self._queued[key] = queued - 1
+            self._changed.notify_all()
         if instance.launch_failed:
             self._retry(path)
         elif instance.result != TERMINATED_BY_USER:
