@@ -18,6 +18,7 @@ from simbox.cmd.machine import Streams
 from simbox.python import account, handles, launcher, systemprograms
 from simbox.python.commandline import parse_shell_line, split_argv
 from simbox.python.engine import PythonEngine, PythonProcess
+from simbox.python.jobfolder import JobFolder
 
 
 @pytest.fixture
@@ -252,3 +253,18 @@ def test_what_is_started_in_the_moment_of_a_kill_ends_with_the_tree(box: Box) ->
     table.kill_tree(root.pid)
     assert started
     assert table.list(pids=[root.pid, *started]) == []
+
+
+def test_a_job_that_ends_between_two_looks_is_done(box: Box, monkeypatch: pytest.MonkeyPatch) -> None:
+    job = JobFolder(box, "C:\\job")
+    job.host("job.json").parent.mkdir()
+    job.write("job.json", '{"Hash": "one", "Steps": [], "TaskPath": "\\\\NInferFleet\\\\Job"}')
+    job.write("pid", "77 2026-09-01T10:00:00.0000000Z")
+    assert job.state() == "lost"
+
+    def ends(self: JobFolder) -> bool:
+        self.write("rc", "0")
+        return False
+
+    monkeypatch.setattr(JobFolder, "is_alive", ends)
+    assert job.state() == "done"

@@ -85,4 +85,5 @@ class JobFolder:
         task = self.box.windows.scheduler.get(str(job.get("TaskPath", "\\")))
         if self.process() is None and task["State"] in ("Running", "Queued"):
             return "running"
-        return "lost"
+        # It may have ended between the first look and the second.
+        return "lost" if self.exit_code() is None else "done"
