@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 from powershell import COMMAND, EngineBox, Loop, engine_box, wine_missing
+from powershell51 import coverage
 
 from simbox.engine import Chunk, Process
 from winfleet.wire.frames import FrameReader, Request, encode_request
@@ -376,6 +378,9 @@ def test_a_request_sent_again_while_it_runs_is_answered_twice_and_run_once(
 # Languages
 
 
+@pytest.mark.skipif(
+    bool(os.environ.get(coverage.VARIABLE)), reason="notes of coverage need the full language"
+)
 def test_the_language_mode_is_told_when_it_keeps_the_loop_away(wine_box: EngineBox) -> None:
     loop = Loop(wine_box.engine.start(COMMAND, {}, None, False))
     try:
