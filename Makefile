@@ -34,7 +34,7 @@ quick: $(READY)
 
 coverage-powershell: $(READY)
 	NINFER_FLEET_POWERSHELL_COVERAGE=build/powershell-coverage.txt \
-	    $(BIN)/python -m pytest -m wine tests/contract -k "not zh_CN and not de_DE"
+	    $(BIN)/python -m pytest -n 3 --dist loadfile -m wine tests/contract -k "not zh_CN and not de_DE"
 
 clean:
 	-[ ! -x $(BIN)/ninfer-fleet ] || $(BIN)/ninfer-fleet sim down
