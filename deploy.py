@@ -19,7 +19,7 @@ if box and preflight.passed(box):
     files.directories(name="Folders", paths=reads.folders(box))
     serve.guarded(name="Access to folders", box=box)
 
-    engine.released(name="Engine built for this card", box=box)
+    built = engine.released(name="Engine built for this card", box=box)
     release = files.junction(name="Release in use", path=box.layout.current, target=reads.release_folder(box))
     artifact = model.present(name="Model verified", box=box)
 
@@ -32,6 +32,7 @@ if box and preflight.passed(box):
     launcher = serve.launcher(name="Launcher", box=box, template="templates/serve_task.bat.j2")
     scheduled_task.present(name="Task that keeps the server running", tasks=[serve.task(box)])
     started_from = {
+        "engine": built,
         "release": release,
         "model": artifact,
         "API key": key,

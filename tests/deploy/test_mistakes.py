@@ -60,3 +60,9 @@ def test_a_cache_on_a_drive_that_is_not_there_is_refused_in_the_plan(fleet: Flee
     plan = fleet.pyinfra("--dry", "--data", r'serve={"disk_cache_dir": "X:\\cache"}')
     assert plan.code == 1
     assert r"X:\cache is on a drive that this box does not have. Remedy:" in plan.text
+
+
+def test_a_misspelt_dictionary_is_refused_for_it_would_declare_nothing(fleet: Fleet) -> None:
+    done = fleet.pyinfra("--dry", "--data", 'netwrok={"allowed": ["100.64.0.7/32"]}')
+    assert done.code == 1
+    assert "netwrok: no such settings. Remedy: did you mean 'network'?" in done.text, done.text

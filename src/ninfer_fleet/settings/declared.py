@@ -145,6 +145,19 @@ def layers(host: Any) -> list[dict[str, Any]]:
     return [{noun: layer[noun] for noun in NOUNS if noun in layer} for layer in found]
 
 
+def misspelt(host: Any) -> list[str]:
+    """A line for each dictionary whose name is nearly that of settings: passed over, it would declare nothing."""
+    inventory = host.inventory
+    groups = [inventory.get_group_data(group) for group in host.groups]
+    every = [inventory.get_data(), *groups, inventory.get_host_data(host.name), inventory.get_override_data()]
+    names = {name for layer in every for name, value in layer.items() if isinstance(value, Mapping)}
+    return [
+        f"{name}: no such settings. Remedy: did you mean {close[0]!r}? (known: {', '.join(NOUNS)})"
+        for name in sorted(names - set(NOUNS))
+        if (close := get_close_matches(name, NOUNS, n=1, cutoff=0.75))
+    ]
+
+
 def refusals(error: ValidationError) -> list[str]:
     """One line for each refused value: where, what is wrong, how to mend it."""
     lines: dict[tuple[str, ...], list[str]] = {}
@@ -201,6 +214,8 @@ def declared(host: Any) -> Settings | None:
     example key is refused before anything is done.
     """
     try:
+        if lines := misspelt(host):
+            raise Refused("\n  ".join(lines))
         settings = Settings.model_validate(merged(layers(host)))
         settings.key()
         if settings.task.account is None and not host.data.get("winrm_user"):
