@@ -20,13 +20,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """A test with Windows programs under Wine, or with whole deploys, gets a second run, told as `rerun`.
+    """A test with Windows programs under Wine gets a second run, told as `rerun`.
 
     Among thousands of starts Wine 8 itself fails now and then (a program that is not found, a socket that stays
     open); a fault of ours fails twice.
     """
     for item in items:
-        if item.get_closest_marker("wine") or "deploy" in item.path.parts:
+        if item.get_closest_marker("wine"):
             item.add_marker(pytest.mark.flaky(reruns=1))
 
 

@@ -137,20 +137,23 @@ def merged(layers: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return result
 
 
-def layers(host: Any) -> list[dict[str, Any]]:
-    """What is declared for a host, weakest first: all, its groups in order, its own data, --data."""
+def _everything(host: Any) -> list[Mapping[str, Any]]:
+    """All data of a host, weakest first: all, its groups in order, its own data, --data."""
     inventory = host.inventory
     groups = [inventory.get_group_data(group) for group in host.groups if group != "all"]
-    found = [inventory.get_data(), *groups, inventory.get_host_data(host.name), inventory.get_override_data()]
-    return [{noun: layer[noun] for noun in NOUNS if noun in layer} for layer in found]
+    return [inventory.get_data(), *groups, inventory.get_host_data(host.name), inventory.get_override_data()]
+
+
+def layers(host: Any) -> list[dict[str, Any]]:
+    """What is declared for a host, weakest first."""
+    return [{noun: layer[noun] for noun in NOUNS if noun in layer} for layer in _everything(host)]
 
 
 def misspelt(host: Any) -> list[str]:
     """A line for each dictionary whose name is nearly that of settings: passed over, it would declare nothing."""
-    inventory = host.inventory
-    groups = [inventory.get_group_data(group) for group in host.groups]
-    every = [inventory.get_data(), *groups, inventory.get_host_data(host.name), inventory.get_override_data()]
-    names = {name for layer in every for name, value in layer.items() if isinstance(value, Mapping)}
+    names = {
+        name for layer in _everything(host) for name, value in layer.items() if isinstance(value, Mapping)
+    }
     return [
         f"{name}: no such settings. Remedy: did you mean {close[0]!r}? (known: {', '.join(NOUNS)})"
         for name in sorted(names - set(NOUNS))
