@@ -10,8 +10,12 @@ What is declared stands in group_data/ and the inventory; each value is checked 
 from pyinfra import host
 
 from ninfer_fleet import preflight, reads, settings
-from ninfer_fleet.operations import engine, model, serve
-from winfleet.operations import files, firewall, scheduled_task
+from ninfer_fleet.engine import operations as engine
+from ninfer_fleet.model import operations as model
+from ninfer_fleet.server import operations as serve
+from winfleet.files import operations as files
+from winfleet.firewall import operations as firewall
+from winfleet.task import operations as scheduled_task
 
 box = settings.declared(host)
 

@@ -13,9 +13,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from winfleet.models.exposure import exposure
-from winfleet.models.exposure_check import faults
-from winfleet.models.firewall import Firewall
+from winfleet.firewall.exposure import exposure
+from winfleet.firewall.exposure_check import faults
+from winfleet.firewall.model import Firewall
 
 RULES = 1_000
 RUNS = 15

@@ -19,13 +19,14 @@ sys.path.append(str(Path(__file__).resolve().parents[1] / "tests" / "unit"))
 from full_task import FULL
 from random_tasks import ACCOUNTS, ME, read_back, sid_of
 
-from simbox.windows import task_stored, task_xml
-from winfleet.models.task import Exec, Principal, Settings, Task
-from winfleet.models.task_difference import task_differences
-from winfleet.models.task_merge import merged_task
-from winfleet.models.task_parse import parse_task
-from winfleet.models.task_render import render_task
-from winfleet.models.task_trigger import BootTrigger, LogonTrigger, Repetition, TimeTrigger
+from simbox.task import stored as task_stored
+from simbox.task import xml as task_xml
+from winfleet.task.difference import task_differences
+from winfleet.task.merge import merged_task
+from winfleet.task.model import Exec, Principal, Settings, Task
+from winfleet.task.parse import parse_task
+from winfleet.task.render import render_task
+from winfleet.task.trigger import BootTrigger, LogonTrigger, Repetition, TimeTrigger
 
 TASKS = 100
 RUNS = 15

@@ -7,8 +7,8 @@ from pathlib import Path as _Path
 
 from pyinfra import logger as _logger
 
-from ninfer_fleet.inventory import InventoryError as _InventoryError
-from ninfer_fleet.inventory import read_fleet as _read_fleet
+from ninfer_fleet.fleet.inventory import InventoryError as _InventoryError
+from ninfer_fleet.fleet.inventory import read_fleet as _read_fleet
 
 _directory = _Path(__file__).resolve().parent
 if _Path.cwd() != _directory.parent:

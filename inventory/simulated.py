@@ -4,8 +4,8 @@ Only what differs from a real box stands here, as data of the box: where it list
 model artifact from the simulator's own mirror in place of 17 GB from the internet.
 """
 
-from ninfer_fleet.inventory import InventoryError as _InventoryError
-from ninfer_fleet.inventory import add as _add
+from ninfer_fleet.fleet.inventory import InventoryError as _InventoryError
+from ninfer_fleet.fleet.inventory import add as _add
 from simbox import service as _service
 
 try:

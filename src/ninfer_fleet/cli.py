@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 
-from ninfer_fleet import accept
+from ninfer_fleet.fleet import accept
 from simbox import cli as simulated
 
 

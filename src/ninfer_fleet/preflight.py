@@ -11,26 +11,27 @@ from dataclasses import dataclass, field
 
 from pyinfra import logger
 
-from ninfer_fleet import reads, vram
-from ninfer_fleet.release import Release, release_faults
+from ninfer_fleet import reads
+from ninfer_fleet.engine.release import Release, release_faults
+from ninfer_fleet.server import vram
 from ninfer_fleet.settings import Settings
 from winfleet import current
-from winfleet.facts import prefetch, read
-from winfleet.facts.disk import Disks
-from winfleet.facts.files import ChildItems, Files
-from winfleet.facts.gpu import Gpu
-from winfleet.facts.network import Listeners
-from winfleet.facts.process import Processes
-from winfleet.facts.system import System
-from winfleet.facts.toolchain import Toolchain
-from winfleet.models.disk import DiskPlace
-from winfleet.models.file import FileState, normal_path
-from winfleet.models.gpu import Gpu as GpuModel
-from winfleet.models.gpu import GpuCard, version_numbers
-from winfleet.models.process import Listener, Process
-from winfleet.models.system import System as SystemModel
-from winfleet.models.toolchain import Toolchain as ToolchainModel
+from winfleet.disk.fact import Disks
+from winfleet.disk.model import DiskPlace
+from winfleet.fact import prefetch, read
+from winfleet.files.fact import ChildItems, Files
+from winfleet.files.model import FileState, normal_path
+from winfleet.gpu.fact import Gpu
+from winfleet.gpu.model import Gpu as GpuModel
+from winfleet.gpu.model import GpuCard, version_numbers
+from winfleet.network.fact import Listeners
+from winfleet.process.fact import Processes
+from winfleet.process.model import Listener, Process
 from winfleet.refusal import FactUnreadable, fail_box
+from winfleet.system.fact import System
+from winfleet.system.model import System as SystemModel
+from winfleet.toolchain.fact import Toolchain
+from winfleet.toolchain.model import Toolchain as ToolchainModel
 
 GIB = vram.GIB
 # Beyond what the engine keeps free: a disk-cache restore stages the whole snapshot, the desktop drifts by 0.9

@@ -9,22 +9,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from ninfer_fleet.release import MANIFEST
+from ninfer_fleet.engine.release import MANIFEST
 from ninfer_fleet.settings import Settings
-from winfleet.calls import Call
-from winfleet.facts.acl import Acls
-from winfleet.facts.disk import Disks
-from winfleet.facts.files import ChildItems, Files
-from winfleet.facts.firewall import Firewall
-from winfleet.facts.gpu import Gpu
-from winfleet.facts.network import Listeners
-from winfleet.facts.process import Processes
-from winfleet.facts.scheduled_task import Rights as RightsFact
-from winfleet.facts.scheduled_task import Tasks
-from winfleet.facts.system import Accounts, System
-from winfleet.facts.toolchain import Toolchain
-from winfleet.models.acl import Rights
-from winfleet.operations.files import SHOWN_BYTES
+from winfleet.acl.fact import Acls
+from winfleet.acl.model import Rights
+from winfleet.call import Call
+from winfleet.disk.fact import Disks
+from winfleet.files.fact import ChildItems, Files
+from winfleet.files.operations import SHOWN_BYTES
+from winfleet.firewall.fact import Firewall
+from winfleet.gpu.fact import Gpu
+from winfleet.network.fact import Listeners
+from winfleet.process.fact import Processes
+from winfleet.system.fact import Accounts, System
+from winfleet.task.fact import Rights as RightsFact
+from winfleet.task.fact import Tasks
+from winfleet.toolchain.fact import Toolchain
 
 MANIFEST_BYTES = 64 * 1024
 PROGRAM = "ninfer-serve.exe"

@@ -6,16 +6,16 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
-from simbox import profile as profiles
+from simbox import box_profile as profiles
 from simbox import seed
+from simbox.box_profile import Profile
 from simbox.eventlog import EventLog
 from simbox.filesystem import Filesystem
-from simbox.profile import Profile
 from simbox.store import Store
 from simbox.windows import Windows
 
 if TYPE_CHECKING:
-    from simbox.windows.starter import ProcessStarter
+    from simbox.task.starter import ProcessStarter
 
 EngineName = Literal["python", "wine"]
 
@@ -66,7 +66,7 @@ class Box:
     ) -> Box:
         """The box in that folder, made from the profile when the folder holds none yet.
 
-        A wine box's prefix must be in the folder already (simbox.wine.prefix makes it).
+        A wine box's prefix must be in the folder already (simbox.engines.wine.prefix makes it).
         """
         loaded = profiles.load(profile) if isinstance(profile, str) else profile
         return cls(directory, name, address, loaded, engine)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from simbox import profile as profiles
+from simbox import box_profile as profiles
 from simbox import service
 
 JOBS = "\\NInferFleet\\"

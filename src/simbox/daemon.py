@@ -22,11 +22,11 @@ from typing import IO, Any
 
 from simbox import drift
 from simbox.box import Box
-from simbox.engine import Engine
+from simbox.engines.engine import Engine
 from simbox.layout import BoxPlan, Layout, Plan, write_json
 from simbox.mirror import Mirror
 from simbox.rpc import RpcServer
-from simbox.windows.starter import ProcessStarter
+from simbox.task.starter import ProcessStarter
 from simbox.winrm import Certificate, Credential, Fault, WinRMEndpoint
 
 
@@ -117,7 +117,7 @@ class RunningBox:
         }
 
     def _make_prefix(self, directory: Path) -> None:
-        from simbox.wine import locate, prefix
+        from simbox.engines.wine import locate, prefix
 
         tools = locate.locate()
         prefix.create(tools, directory)
@@ -126,12 +126,12 @@ class RunningBox:
 
     def _engine(self, name: str) -> tuple[Engine, ProcessStarter]:
         if name == "wine":
-            from simbox.wine.engine import WineEngine
-            from simbox.wine.process import start_detached
+            from simbox.engines.wine.engine import WineEngine
+            from simbox.engines.wine.process import start_detached
 
             return WineEngine(self.box), start_detached
-        from simbox.python.engine import PythonEngine
-        from simbox.python.tasks import start
+        from simbox.engines.python.engine import PythonEngine
+        from simbox.engines.python.tasks import start
 
         return PythonEngine(self.box), start
 

@@ -6,7 +6,7 @@ import re
 import subprocess
 from typing import TYPE_CHECKING
 
-from simbox.windows import task_xml
+from simbox.task import xml as task_xml
 
 if TYPE_CHECKING:
     from simbox.box import Box
@@ -33,8 +33,8 @@ def _firewall(box: Box) -> str | None:
 
 
 def _write_registry(box: Box, name: str, data: str) -> None:
-    from simbox.windows.firewall import STORES
-    from simbox.wine import locate, prefix
+    from simbox.engines.wine import locate, prefix
+    from simbox.firewall.state import STORES
 
     key = STORES["Local"].replace("HKLM:", "HKLM")
     command = [str(locate.locate().wine), "reg", "add", key, "/v", name, "/t", "REG_SZ", "/d", data, "/f"]

@@ -10,7 +10,7 @@ import ntpath
 import os
 from pathlib import Path
 
-from simbox.windows.errors import WindowsError
+from simbox.errors import WindowsError
 
 _FORBIDDEN = frozenset('<>"|?*') | {chr(code) for code in range(32)}
 

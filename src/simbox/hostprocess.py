@@ -1,4 +1,4 @@
-"""A `simbox.engine.Process` over a real process of this machine, with pipes and a process group as its
+"""A `simbox.engines.engine.Process` over a real process of this machine, with pipes and a process group as its
 job object.
 """
 
@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from simbox.engine import Chunk, StreamName
+from simbox.engines.engine import Chunk, StreamName
 
 _PIECE_BYTES = 65536
 _CONTROL_C_EXIT = 0xC000013A
@@ -79,11 +79,11 @@ class HostProcess:
 
     @property
     def exit_code(self) -> int | None:
-        """See `simbox.engine.Process`; a process ended by a signal has 1, by Ctrl+C 0xC000013A."""
+        """See `simbox.engines.engine.Process`; a process ended by a signal has 1, by Ctrl+C 0xC000013A."""
         return self._exit_code
 
     def write_stdin(self, data: bytes, end: bool) -> None:
-        """See `simbox.engine.Process`."""
+        """See `simbox.engines.engine.Process`."""
         with self._writing:
             try:
                 view = memoryview(data)
@@ -96,7 +96,7 @@ class HostProcess:
                     self._stdin.close()
 
     def read(self, timeout_s: float) -> list[Chunk]:
-        """See `simbox.engine.Process`."""
+        """See `simbox.engines.engine.Process`."""
         with self._reading:
             deadline = time.monotonic() + timeout_s
             while self._outputs:
@@ -107,12 +107,12 @@ class HostProcess:
             return []
 
     def signal(self, ctrl_c: bool) -> None:
-        """See `simbox.engine.Process`: SIGINT or SIGQUIT to the group."""
+        """See `simbox.engines.engine.Process`: SIGINT or SIGQUIT to the group."""
         self._interrupted = True
         self._signal_group(signal.SIGINT if ctrl_c else signal.SIGQUIT)
 
     def terminate(self) -> None:
-        """See `simbox.engine.Process`."""
+        """See `simbox.engines.engine.Process`."""
         with self._ending:
             if self._terminated:
                 return

@@ -21,7 +21,7 @@ from typing import Any
 
 from simbox import programs
 from simbox.box import Box
-from simbox.windows.errors import WindowsError
+from simbox.errors import WindowsError
 
 Control = Callable[[str, dict[str, Any]], Any]
 _LONGEST_REQUEST_BYTES = 16 << 20

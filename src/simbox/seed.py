@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
-from simbox.profile import Profile
-from simbox.standins import build
+from simbox.box_profile import Profile
+from simbox.engines.wine import standins as build
 
 if TYPE_CHECKING:
     from simbox.box import Box

@@ -23,7 +23,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from simbox import profile as profiles_
+from simbox import box_profile as profiles_
 from simbox import rpc
 from simbox.box import EngineName
 from simbox.layout import BoxPlan, Layout, Plan, default_directory

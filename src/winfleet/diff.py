@@ -17,8 +17,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pyinfra import logger
 from pyinfra.api.output import format_text
 
+from winfleet.answer import Difference
 from winfleet.current import box, run
-from winfleet.models.answer import Difference
 
 HIDDEN = "*MASKED*"
 _CONTEXT_LINES = 2

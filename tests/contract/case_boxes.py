@@ -11,10 +11,10 @@ from pathlib import Path
 
 from powershell import EngineBox, engine_box
 
-from ninfer_fleet import accept
+from ninfer_fleet.fleet import accept
 from simbox.box import EngineName
-from simbox.engine import Process
-from winfleet.calls import Call
+from simbox.engines.engine import Process
+from winfleet.call import Call
 from winfleet.contract import Case, load_cases
 from winfleet.contract.place import Listener, Place
 from winfleet.contract.remote import remote_box

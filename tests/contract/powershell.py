@@ -19,10 +19,10 @@ from typing import Any, Literal
 from stalls import activity
 
 from simbox.box import Box, EngineName
-from simbox.engine import Engine, Process
+from simbox.engines.engine import Engine, Process
 from simbox.rpc import RpcServer
-from winfleet.powershell.program import bootstrap_line, build_program
 from winfleet.wire.frames import Frame, FrameReader, Request, encode_request
+from winfleet.wire.program import bootstrap_line, build_program
 
 COMMAND = "powershell.exe -NoLogo -NoProfile -NonInteractive -ExecutionPolicy Bypass -Command -"
 READ_VERBS = ("Get-", "Test-")
@@ -203,9 +203,9 @@ def _start(
 ) -> tuple[Box, Engine, Loop]:
     engine: Engine
     if name == "wine":
-        from simbox.wine import locate, prefix
-        from simbox.wine.engine import WineEngine
-        from simbox.wine.process import start_detached as start
+        from simbox.engines.wine import locate, prefix
+        from simbox.engines.wine.engine import WineEngine
+        from simbox.engines.wine.process import start_detached as start
 
         tools = locate.locate()
         prefix.create(tools, directory)
@@ -214,8 +214,8 @@ def _start(
         prefix.boot(tools, directory)
         engine = WineEngine(box)
     else:
-        from simbox.python.engine import PythonEngine
-        from simbox.python.tasks import start  # type: ignore[assignment]
+        from simbox.engines.python.engine import PythonEngine
+        from simbox.engines.python.tasks import start  # type: ignore[assignment]
 
         box = Box.open(directory, "gpu01", "127.0.89.2", profile, name)
         engine = PythonEngine(box)
@@ -230,8 +230,8 @@ def _start(
 
 def wine_missing() -> str | None:
     """One line that says what this machine lacks for wine boxes, or None."""
-    from simbox.wine import locate
-    from simbox.wine.launcher import launcher
+    from simbox.engines.wine import locate
+    from simbox.engines.wine.launcher import launcher
 
     try:
         locate.locate()

@@ -15,7 +15,7 @@ from powershell import wine_missing
 
 from winfleet.contract import Case
 from winfleet.contract.case import DIRECTORY
-from winfleet.powershell.program import build_program
+from winfleet.wire.program import build_program
 
 _PARAMETERS = ("place", "case")
 
@@ -77,7 +77,7 @@ def test_every_command_that_is_sent_has_cases() -> None:
     sent = set(re.findall(r"^function ([A-Z][a-z]+-Box[A-Za-z]+)", build_program().text, re.MULTILINE))
     assert sent
     assert sent - {case.command for case in CASES} == set()
-    assert {path.stem for path in DIRECTORY.glob("*.yml")} - sent == set(), (
+    assert {path.stem for path in DIRECTORY.glob("*/cases/*.yml")} - sent == set(), (
         "cases of a command that there is not"
     )
 

@@ -10,26 +10,26 @@ from typing import Any
 import pytest
 
 from simbox.box import Box
-from simbox.python import answers
-from simbox.python.commands import COMMANDS
-from winfleet.calls import Call
-from winfleet.facts import BoxFact, Unreadable
-from winfleet.facts.acl import Acls
-from winfleet.facts.compile_commands import CompileCommands
-from winfleet.facts.disk import Disks
-from winfleet.facts.files import ChildItems, Files
-from winfleet.facts.firewall import Firewall
-from winfleet.facts.gpu import Gpu
-from winfleet.facts.http import HttpGet
-from winfleet.facts.job import Job
-from winfleet.facts.network import Listeners
-from winfleet.facts.process import Processes
-from winfleet.facts.registry import Registry
-from winfleet.facts.scheduled_task import Tasks, Validation
-from winfleet.facts.system import Accounts, System
-from winfleet.facts.toolchain import Toolchain
-from winfleet.models.task import Exec, Principal, Task
-from winfleet.models.task_render import render_task
+from simbox.engines.python import answers
+from simbox.engines.python.commands import COMMANDS
+from winfleet.acl.fact import Acls
+from winfleet.call import Call
+from winfleet.disk.fact import Disks
+from winfleet.fact import BoxFact, Unreadable
+from winfleet.files.fact import ChildItems, Files
+from winfleet.firewall.fact import Firewall
+from winfleet.gpu.fact import Gpu
+from winfleet.job.fact import Job
+from winfleet.network.fact import Listeners
+from winfleet.process.fact import Processes
+from winfleet.registry.fact import Registry
+from winfleet.system.fact import Accounts, System
+from winfleet.task.fact import Tasks, Validation
+from winfleet.task.model import Exec, Principal, Task
+from winfleet.task.render import render_task
+from winfleet.toolchain.compile_commands_fact import CompileCommands
+from winfleet.toolchain.fact import Toolchain
+from winfleet.web.fact import HttpGet
 
 PROFILES = sorted(
     path.stem for path in (Path(__file__).parents[2] / "src" / "simbox" / "profiles").glob("*.yml")

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from powershell import EngineBox
 
-from winfleet.models.exposure import exposure
-from winfleet.models.exposure_check import faults
-from winfleet.models.firewall import Firewall
-from winfleet.models.firewall_rule import FIELDS, Rule, rule_differences
+from winfleet.firewall.exposure import exposure
+from winfleet.firewall.exposure_check import faults
+from winfleet.firewall.model import Firewall
+from winfleet.firewall.rule import FIELDS, Rule, rule_differences
 
 RULE = Rule(
     name="ninfer-fleet-fields",

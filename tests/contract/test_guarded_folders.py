@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from powershell import BoxFault, EngineBox
 
-import winfleet.powershell.program
+import winfleet.wire.program
 
-PINVOKE = Path(winfleet.powershell.program.__file__).with_name("pinvoke.ps1").read_text("ascii")
+PINVOKE = Path(winfleet.wire.program.__file__).with_name("pinvoke.ps1").read_text("ascii")
 ASK = """$global:Wire = @{}
 $table = @{ 'kernel32.dll' = @{ GetShortPathNameW = [int], [byte[]], [byte[]], [int] } }
 $native = Get-NativeType -Name 'Short' -Table $table

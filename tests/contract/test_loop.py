@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 from powershell import COMMAND, BoxFault, EngineBox, Loop
 
-from winfleet.powershell.program import bootstrap_line, build_program
 from winfleet.wire.frames import Request, encode_request
+from winfleet.wire.program import bootstrap_line, build_program
 
 GET_WINDOWS = {"command": "Get-BoxFile", "parameters": {"Path": ["C:\\Windows"]}}
 

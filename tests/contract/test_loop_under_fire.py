@@ -13,7 +13,7 @@ import pytest
 from powershell import COMMAND, EngineBox, Loop, engine_box, wine_missing
 from powershell51 import coverage
 
-from simbox.engine import Chunk, Process
+from simbox.engines.engine import Chunk, Process
 from winfleet.wire.frames import FrameReader, Request, encode_request
 from winfleet.wire.output import LineDecoder
 
@@ -50,7 +50,7 @@ def lives(loop: Loop) -> None:
 
 
 class Tap:
-    """A process whose stdout is noted. Implements simbox.engine.Process."""
+    """A process whose stdout is noted. Implements simbox.engines.engine.Process."""
 
     def __init__(self, process: Process) -> None:
         self._process = process

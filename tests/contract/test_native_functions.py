@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from powershell import EngineBox
 
-import winfleet.powershell.program
+import winfleet.wire.program
 
-PINVOKE = Path(winfleet.powershell.program.__file__).with_name("pinvoke.ps1").read_text("ascii")
+PINVOKE = Path(winfleet.wire.program.__file__).with_name("pinvoke.ps1").read_text("ascii")
 TABLE = """@{ 'kernel32.dll' = @{
     OpenProcess = [IntPtr], [uint32], [bool], [int]
     GetCurrentProcessId = , [int]

@@ -11,14 +11,14 @@ import pytest
 import yaml
 from powershell51 import check, document, parser, tables, tree
 
-import simbox.standins
-from winfleet.calls import Call
+import simbox
+from winfleet.call import Call
 from winfleet.contract import lay, load_cases
-from winfleet.powershell.program import bootstrap_line, build_program
 from winfleet.wire.exchange import Answer
+from winfleet.wire.program import bootstrap_line, build_program
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-STANDINS = sorted(Path(simbox.standins.__file__).parent.glob("*.ps1"))
+STANDINS = sorted(Path(simbox.__file__).parent.rglob("*.ps1"))
 SAMPLES: dict[str, dict[str, list[str]]] = yaml.safe_load(
     Path(__file__).with_name("powershell51").joinpath("samples.yml").read_text("utf-8")
 )

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from powershell51 import check
 
-from winfleet.powershell.program import bootstrap_line, build_program
+from winfleet.wire.program import bootstrap_line, build_program
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 # One request of a remote shell whose administrators left MaxEnvelopeSizekb at 150 carries this much base64.

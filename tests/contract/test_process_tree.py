@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from powershell import EngineBox
 
-import winfleet.powershell.program
+import winfleet.process
 
-PROCESS = Path(winfleet.powershell.program.__file__).with_name("process.ps1").read_text("ascii")
+PROCESS = Path(winfleet.process.__file__).with_name("process.ps1").read_text("ascii")
 # A table as CIM tells it and the processes as they are when they are looked up; what is killed leaves both.
 WORLD = """
 $start = [datetime] '2026-01-01T10:00:00'

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import pytest
 from powershell import COMMAND, BoxFault, EngineBox, Loop, engine_box
 
-from simbox.python import handles
-from simbox.python.programtext import functions
-from winfleet.powershell.program import bootstrap_line, build_program
+from simbox.engines.python import handles
+from simbox.engines.python.programtext import functions
+from winfleet.wire.program import bootstrap_line, build_program
 
 D = "C:\\python engine"
 
@@ -60,7 +60,7 @@ def test_a_damaged_program_is_not_run(engine: EngineBox) -> None:
 
 def test_every_command_of_the_contract_is_known_here() -> None:
     """What the program offers and this engine does not know would look like an old box."""
-    from simbox.python.commands import COMMANDS
+    from simbox.engines.python.commands import COMMANDS
 
     offered = {name for name in functions(build_program().text) if "-box" in name}
     assert offered == set(COMMANDS)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from powershell import EngineBox
 
-from winfleet.powershell.program import build_program
+from winfleet.wire.program import build_program
 
 COMMANDS = re.findall(r"(?m)^function ([A-Z][a-z]+-Box[A-Za-z]+) ", build_program().text)
 CHANGING = [name for name in COMMANDS if not name.startswith(("Get-", "Test-"))]

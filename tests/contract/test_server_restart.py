@@ -14,16 +14,16 @@ from powershell import EngineBox, engine_box
 from test_task_operations import Place
 from windows_fleet import Fleet
 
-from ninfer_fleet import launcher, stopping
-from ninfer_fleet.operations import serve
+from ninfer_fleet.server import launcher, stopping
+from ninfer_fleet.server import operations as serve
 from ninfer_fleet.settings import Settings
 from simbox.mirror import artifact_bytes
 from simbox.programs import image
 from simbox.programs.ninja import DLLS
-from winfleet.calls import Call
-from winfleet.models.task import Settings as TaskSettings
-from winfleet.operations import scheduled_task
+from winfleet.call import Call
 from winfleet.refusal import box_operation
+from winfleet.task import operations as scheduled_task
+from winfleet.task.model import Settings as TaskSettings
 
 TEMPLATE = Path(__file__).parents[2] / "templates" / "serve_task.bat.j2"
 BY_HAND = b"do not start: the card is being tested\r\n"

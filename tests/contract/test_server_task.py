@@ -12,15 +12,15 @@ from powershell import EngineBox, engine_box
 from test_task_operations import Place
 from windows_fleet import Fleet
 
-from ninfer_fleet.operations import serve
+from ninfer_fleet.server import operations as serve
 from ninfer_fleet.settings import Settings
-from winfleet.models.account import Accounts
-from winfleet.models.task import Task
-from winfleet.models.task_difference import DEFAULTS
-from winfleet.models.task_merge import merged_task
-from winfleet.models.task_parse import parse_task
-from winfleet.models.task_render import render_task
-from winfleet.operations import scheduled_task
+from winfleet.account.model import Accounts
+from winfleet.task import operations as scheduled_task
+from winfleet.task.difference import DEFAULTS
+from winfleet.task.merge import merged_task
+from winfleet.task.model import Task
+from winfleet.task.parse import parse_task
+from winfleet.task.render import render_task
 
 DECLARED = Settings.model_validate(
     {"serve": {"api_key": "env:NINFER_API_KEY"}, "task": {"account": "Administrator"}}

@@ -11,9 +11,9 @@ import pytest
 import winrm
 
 from simbox import mirror, service
+from simbox.engines.wine import locate
+from simbox.engines.wine import standins as build
 from simbox.programs.ninja import DLLS
-from simbox.standins import build
-from simbox.wine import locate
 
 NETWORK = "127.45.88"
 BATCH = (

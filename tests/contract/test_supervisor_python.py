@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from powershell import EngineBox, engine_box
 
-from ninfer_fleet import launcher
+from ninfer_fleet.server import launcher
 from ninfer_fleet.settings import Settings
 from simbox.mirror import artifact_bytes
 from simbox.programs import image

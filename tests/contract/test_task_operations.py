@@ -10,13 +10,13 @@ from full_task import FULL, PATH, mutations
 from powershell import EngineBox
 from windows_fleet import Fleet
 
-from winfleet.calls import Call
-from winfleet.models.account import Accounts
-from winfleet.models.task import Exec, Principal, Settings, Task
-from winfleet.models.task_merge import merged_task
-from winfleet.models.task_render import render_task
-from winfleet.models.task_trigger import TimeTrigger
-from winfleet.operations import scheduled_task
+from winfleet.account.model import Accounts
+from winfleet.call import Call
+from winfleet.task import operations as scheduled_task
+from winfleet.task.merge import merged_task
+from winfleet.task.model import Exec, Principal, Settings, Task
+from winfleet.task.render import render_task
+from winfleet.task.trigger import TimeTrigger
 
 MUTATIONS = list(mutations())
 CMD = r"C:\Windows\System32\cmd.exe"

@@ -7,8 +7,8 @@ import json
 import pytest
 from powershell import EngineBox, engine_box
 
-from winfleet.models.gpu import Gpu
-from winfleet.models.toolchain import Toolchain
+from winfleet.gpu.model import Gpu
+from winfleet.toolchain.model import Toolchain
 
 COMPILE_COMMANDS = [
     {"file": "C:/src/a.cu", "command": "nvcc.exe -DNINFER_TARGET_SM_COUNT=114 -arch=sm_89 -c C:/src/a.cu"},

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from powershell import EngineBox
 
-from simbox.engine import Process
+from simbox.engines.engine import Process
+from simbox.engines.wine import tree
 from simbox.rpc import until_gone
-from simbox.wine import tree
 
 pytestmark = pytest.mark.wine
 GIT = "C:\\Program Files\\Git\\cmd\\git.exe"

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from powershell import engine_box, wine_missing
 
-from simbox.wine import locate
+from simbox.engines.wine import locate
 
 pytestmark = pytest.mark.wine
 

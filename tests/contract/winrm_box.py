@@ -11,7 +11,7 @@ from typing import Any
 
 from winrm.protocol import Protocol
 
-from simbox.engine import Process
+from simbox.engines.engine import Process
 from simbox.eventlog import EventLog
 from simbox.hostprocess import HostProcess
 from simbox.winrm import Certificate, Credential, Fault, FaultPlan, Limits, WinRMEndpoint

@@ -47,7 +47,7 @@ def _worker() -> int:
 @pytest.fixture(scope="module", params=["python", pytest.param("wine", marks=pytest.mark.wine)])
 def fleet(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
     if request.param == "wine":
-        from simbox.wine import locate
+        from simbox.engines.wine import locate
 
         try:
             locate.locate()

@@ -42,7 +42,7 @@ def test_a_box_with_a_real_powershell_killed_five_times_converges(
     tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     """Each run goes on where the one before was killed, so that the moments spread over the whole deploy."""
-    from simbox.wine import locate
+    from simbox.engines.wine import locate
 
     try:
         locate.locate()

@@ -72,16 +72,16 @@ def test_every_file_that_the_readme_links_to_exists() -> None:
 
 
 def test_the_settings_page_is_that_of_the_models() -> None:
-    from ninfer_fleet.reference import page
+    from ninfer_fleet.settings.reference import page
 
     wanted = page()
     assert (ROOT / "docs" / "settings.md").read_text("utf-8") == wanted, (
-        "run: python -m ninfer_fleet.reference > docs/settings.md"
+        "run: python -m ninfer_fleet.settings.reference > docs/settings.md"
     )
 
 
 def test_every_setting_says_what_it_means() -> None:
-    from ninfer_fleet.reference import NOUNS
+    from ninfer_fleet.settings.reference import NOUNS
 
     silent = [
         f"{noun}.{name}"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from loop_box import PASSWORD, LoopBox, running
 
-from winfleet.powershell.program import Program
+from winfleet.wire.program import Program
 
 TEXT = b"function Get-BoxSession {}"
 PROGRAM = Program(TEXT.decode(), hashlib.sha256(TEXT).hexdigest(), base64.b64encode(gzip.compress(TEXT)))

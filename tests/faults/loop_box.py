@@ -20,7 +20,7 @@ from typing import Any
 
 from pyinfra.api import Config, Inventory, State
 
-from simbox.engine import Chunk
+from simbox.engines.engine import Chunk
 from simbox.eventlog import EventLog
 from simbox.winrm import Certificate, Credential, Fault, Limits, WinRMEndpoint
 from winfleet.connectors.winrm import WinRMConnector
@@ -119,7 +119,7 @@ class World:
 
 
 class LoopProcess:
-    """simbox.engine.Process of the small loop."""
+    """simbox.engines.engine.Process of the small loop."""
 
     def __init__(self, world: World) -> None:
         self._world = world
@@ -228,7 +228,7 @@ class LoopProcess:
 
 
 class LoopEngine:
-    """simbox.engine.Engine whose every command is the small loop."""
+    """simbox.engines.engine.Engine whose every command is the small loop."""
 
     def __init__(self, world: World) -> None:
         self._world = world

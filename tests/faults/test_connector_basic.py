@@ -12,7 +12,7 @@ import pytest
 from loop_box import LoopBox
 from pyinfra.api.command import HiddenValue, StringCommand
 
-from winfleet.calls import Call
+from winfleet.call import Call
 from winfleet.wire.errors import ArgumentRefused, TransferFailed
 
 SCHEMES = ("https", "http")

@@ -116,7 +116,7 @@ boxes:
     )
     (folder / "hosts.py").write_text(
         "from pathlib import Path as _Path\n"
-        "from ninfer_fleet.inventory import read_fleet as _read_fleet\n"
+        "from ninfer_fleet.fleet.inventory import read_fleet as _read_fleet\n"
         "globals().update(_read_fleet(_Path('fleet.yml')))\n"
     )
     done = subprocess.run(

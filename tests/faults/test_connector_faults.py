@@ -17,7 +17,7 @@ import pytest
 from loop_box import PASSWORD, LoopBox
 from pyinfra.api.exceptions import ConnectError
 
-from winfleet.calls import Call
+from winfleet.call import Call
 from winfleet.wire import conversation, winrs
 from winfleet.wire.errors import OutcomeUnknown, WireError
 

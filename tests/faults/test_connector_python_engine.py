@@ -13,9 +13,9 @@ import pytest
 from loop_box import ADDRESS, CERTIFICATES, PASSWORD, USER, LoopBox, World
 
 from simbox.box import Box
-from simbox.python.engine import PythonEngine
+from simbox.engines.python.engine import PythonEngine
 from simbox.winrm import Certificate, Credential, WinRMEndpoint
-from winfleet.calls import Call
+from winfleet.call import Call
 from winfleet.connectors.winrm import WinRMConnector
 from winfleet.wire.frames import Request, decode_frame, encode_request
 

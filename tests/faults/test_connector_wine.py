@@ -16,8 +16,8 @@ import pytest
 from pyinfra.api import Config, Inventory, State
 
 from simbox import service
-from simbox.wine import launcher, locate
-from winfleet.calls import Call
+from simbox.engines.wine import launcher, locate
+from winfleet.call import Call
 from winfleet.connectors.winrm import WinRMConnector
 from winfleet.wire.errors import DeadlineExceeded, OutcomeUnknown
 

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ninfer_fleet import launcher
+from ninfer_fleet.server import launcher
 from ninfer_fleet.settings import Settings
 from simbox.cmd.interpreter import Interpreter
 from simbox.cmd.machine import Entry, Launch, MachineError, Streams
-from simbox.python.commandline import split_argv
-from simbox.wine import prefix
-from simbox.wine.locate import WineTools
+from simbox.engines.python.commandline import split_argv
+from simbox.engines.wine import prefix
+from simbox.engines.wine.locate import WineTools
 
 TEMPLATE = Path(__file__).parents[2] / "templates" / "serve_task.bat.j2"
 PROBE = Path(__file__).with_name("argv_probe.c")

@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from winfleet.models.task import ComHandler, Exec, Principal, SendEmail, Settings, ShowMessage, Task
-from winfleet.models.task_trigger import (
+from winfleet.task.model import ComHandler, Exec, Principal, SendEmail, Settings, ShowMessage, Task
+from winfleet.task.trigger import (
     BootTrigger,
     ByDay,
     ByMonth,

@@ -8,14 +8,15 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from simbox.windows import task_stored, task_xml
-from simbox.windows.task_validate import validate
-from winfleet.models.account import Accounts
-from winfleet.models.task import ComHandler, Exec, Principal, SendEmail, Settings, ShowMessage, Task
-from winfleet.models.task_parse import parse_task
-from winfleet.models.task_render import render_task
-from winfleet.models.task_schema import DAYS, MONTHS, PRIVILEGES, SESSION_CHANGES
-from winfleet.models.task_trigger import (
+from simbox.task import stored as task_stored
+from simbox.task import xml as task_xml
+from simbox.task.validate import validate
+from winfleet.account.model import Accounts
+from winfleet.task.model import ComHandler, Exec, Principal, SendEmail, Settings, ShowMessage, Task
+from winfleet.task.parse import parse_task
+from winfleet.task.render import render_task
+from winfleet.task.schema import DAYS, MONTHS, PRIVILEGES, SESSION_CHANGES
+from winfleet.task.trigger import (
     BootTrigger,
     ByDay,
     ByMonth,

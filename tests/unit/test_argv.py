@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ninfer_fleet import argv
+from ninfer_fleet.server import argv
 from ninfer_fleet.settings import Settings
 
 PRODUCTION = r"""

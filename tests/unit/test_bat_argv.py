@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 from pyinfra.api.hiddenvalue import HiddenValue
 
-from ninfer_fleet import argv
+from ninfer_fleet.server import argv
 from ninfer_fleet.settings import Settings
 from ninfer_fleet.settings.key import check_key
-from simbox.wine import locate, prefix
+from simbox.engines.wine import locate, prefix
 from winfleet.refusal import Refused
 
 # Every character that cmd.exe or the C runtime reads in a way of its own, and some that neither can carry.

@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 from cmd_cases import CASES, Case
 
+from simbox.account import environment as account
 from simbox.box import Box
 from simbox.cmd.machine import Streams
-from simbox.python import account, launcher, systemprograms
-from simbox.wine import locate, prefix
+from simbox.engines.python import launcher, systemprograms
+from simbox.engines.wine import locate, prefix
 
 
 def _lines(text: str) -> list[str]:

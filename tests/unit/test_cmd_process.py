@@ -13,12 +13,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from simbox.account import environment as account
 from simbox.box import Box
 from simbox.cmd.machine import Streams
-from simbox.python import account, handles, launcher, systemprograms
-from simbox.python.commandline import parse_shell_line, split_argv
-from simbox.python.engine import PythonEngine, PythonProcess
-from simbox.python.jobfolder import JobFolder
+from simbox.engines.python import handles, launcher, systemprograms
+from simbox.engines.python.commandline import parse_shell_line, split_argv
+from simbox.engines.python.engine import PythonEngine, PythonProcess
+from simbox.job.jobfolder import JobFolder
 
 
 @pytest.fixture

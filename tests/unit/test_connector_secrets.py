@@ -13,7 +13,8 @@ import pytest
 from pyinfra.api import output
 from pyinfra.api.command import HiddenValue
 
-from winfleet import redaction, secrets
+from winfleet import redaction
+from winfleet import secret as secrets
 from winfleet.wire.errors import Unreachable
 from winfleet.wire.output import LineDecoder
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from winfleet.calls import Call
+from winfleet.call import Call
 from winfleet.wire.conversation import MAX_RESENDS, Surroundings
 from winfleet.wire.errors import (
     ConnectionLost,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from winfleet.calls import Call
+from winfleet.call import Call
 from winfleet.contract import Case, load_cases, run_case
 from winfleet.contract.case import CaseError
 from winfleet.contract.expect import CaseLoader, differences
@@ -207,6 +207,8 @@ def test_what_is_skipped_asks_nothing_and_says_why(case: Case, place: Paper, rea
     ],
 )
 def test_a_case_that_is_not_understood_is_named(tmp_path: Path, text: str) -> None:
-    (tmp_path / "Get-BoxFile.yml").write_text(text)
+    cases = tmp_path / "files" / "cases"
+    cases.mkdir(parents=True)
+    (cases / "Get-BoxFile.yml").write_text(text)
     with pytest.raises(CaseError, match="Get-Box"):
         load_cases(tmp_path)

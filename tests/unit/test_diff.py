@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from pyinfra.operations.util.files import generate_color_diff
 
 from winfleet import diff
-from winfleet.models.answer import Difference
+from winfleet.answer import Difference
 
 lines = st.lists(st.sampled_from(["a", "b", "  c", "", "d%"]), max_size=12)
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from winfleet.models.exposure import Row, exposure
-from winfleet.models.exposure_check import faults, query_user_rules, warnings
-from winfleet.models.firewall import Firewall, parse_rule
-from winfleet.models.firewall_settings import settings_of
-from winfleet.models.networks import NetworkSet
+from winfleet.firewall.exposure import Row, exposure
+from winfleet.firewall.exposure_check import faults, query_user_rules, warnings
+from winfleet.firewall.model import Firewall, parse_rule
+from winfleet.firewall.settings import settings_of
+from winfleet.network.networks import NetworkSet
 
 EXE = "C:\\ninfer\\current\\ninfer-serve.exe"
 TAILNET = ["100.64.0.0/10", "fd7a:115c:a1e0::/48"]

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from packets import CATEGORIES, TAILSCALE, Packet, verdict
 
-from winfleet.models.exposure import Row, exposure
-from winfleet.models.firewall import Firewall
+from winfleet.firewall.exposure import Row, exposure
+from winfleet.firewall.model import Firewall
 
 EXE = "C:\\ninfer\\ninfer-serve.exe"
 PORT = 8080

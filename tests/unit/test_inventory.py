@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from ninfer_fleet.inventory import InventoryError, read_fleet
+from ninfer_fleet.fleet.inventory import InventoryError, read_fleet
 from winfleet.connectors.winrm_data import META, endpoint
 from winfleet.wire.errors import SettingRefused
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from winfleet.models.account import Accounts
-from winfleet.models.acl import (
+from winfleet.account.model import Accounts
+from winfleet.acl.model import (
     FULL,
     READ,
     TRUSTED_OWNERS,
@@ -24,11 +24,11 @@ from winfleet.models.acl import (
     parse_sddl,
     protected_sddl,
 )
-from winfleet.models.answer import ModelError
-from winfleet.models.firewall import ALL_PROFILES, parse_rule
-from winfleet.models.firewall_rule import Rule, rule_differences
-from winfleet.models.networks import NetworkSet
-from winfleet.models.rule_scope import for_listener
+from winfleet.answer import ModelError
+from winfleet.firewall.model import ALL_PROFILES, parse_rule
+from winfleet.firewall.rule import Rule, rule_differences
+from winfleet.firewall.scope import for_listener
+from winfleet.network.networks import NetworkSet
 
 NOBODY = Accounts({}, {})
 
@@ -284,7 +284,7 @@ def test_ports_in_lists_ranges_and_words() -> None:
 
 
 def test_interfaces_are_compared_by_alias() -> None:
-    from winfleet.models.firewall import Connection
+    from winfleet.firewall.model import Connection
 
     rule = parse_rule("ninfer-fleet-serve", STORED + "IF={37217669-42DA-4657-A55B-0D995D328250}|")
     tailscale = Connection("Tailscale", "{37217669-42da-4657-a55b-0d995d328250}", "Private", ())

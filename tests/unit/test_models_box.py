@@ -11,18 +11,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from winfleet.models.account import Accounts, known_sid
-from winfleet.models.answer import Model, ModelError, plain
-from winfleet.models.compile_commands import CompileCommands
-from winfleet.models.disk import DiskPlace
-from winfleet.models.file import FileState, absolute_path, same_path
-from winfleet.models.gpu import Gpu, bus_id, parse_smi
-from winfleet.models.http_answer import HttpAnswer
-from winfleet.models.job import Environment, Run, Verify, check_steps, job_hash
-from winfleet.models.port_ranges import PortRange, excluded_ranges, merged
-from winfleet.models.process import Listener, Process
-from winfleet.models.system import System
-from winfleet.models.toolchain import Toolchain, nvcc_versions
+from winfleet.account.model import Accounts, known_sid
+from winfleet.answer import Model, ModelError, plain
+from winfleet.disk.model import DiskPlace
+from winfleet.files.model import FileState, absolute_path, same_path
+from winfleet.gpu.model import Gpu, bus_id, parse_smi
+from winfleet.job.model import Environment, Run, Verify, check_steps, job_hash
+from winfleet.network.port_ranges import PortRange, excluded_ranges, merged
+from winfleet.process.model import Listener, Process
+from winfleet.system.model import System
+from winfleet.toolchain.compile_commands import CompileCommands
+from winfleet.toolchain.model import Toolchain, nvcc_versions
+from winfleet.web.model import HttpAnswer
 
 DATA = Path(__file__).parent.parent / "data" / "nvidia"
 REAL = (DATA / "h200-linux-580.159.xml").read_text()

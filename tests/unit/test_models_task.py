@@ -16,9 +16,13 @@ from hypothesis import strategies as st
 from random_tasks import ACCOUNTS, ME, read_back, tasks
 from task_schema_rules import schema_faults
 
-from winfleet.models.answer import ModelError
-from winfleet.models.duration import iso, seconds
-from winfleet.models.task import (
+from winfleet.answer import ModelError
+from winfleet.task.action import Action
+from winfleet.task.check import task_faults, task_warnings
+from winfleet.task.difference import needs_restart, task_differences
+from winfleet.task.duration import iso, seconds
+from winfleet.task.merge import merged_task
+from winfleet.task.model import (
     ComHandler,
     Exec,
     OtherAction,
@@ -29,15 +33,11 @@ from winfleet.models.task import (
     Task,
     task_path,
 )
-from winfleet.models.task_action import Action
-from winfleet.models.task_check import task_faults, task_warnings
-from winfleet.models.task_difference import needs_restart, task_differences
-from winfleet.models.task_merge import merged_task
-from winfleet.models.task_parse import parse_task
-from winfleet.models.task_render import render_task, required_version
-from winfleet.models.task_result import result_words
-from winfleet.models.task_setting_check import setting_faults
-from winfleet.models.task_trigger import (
+from winfleet.task.parse import parse_task
+from winfleet.task.render import render_task, required_version
+from winfleet.task.result import result_words
+from winfleet.task.setting_check import setting_faults
+from winfleet.task.trigger import (
     BootTrigger,
     ByDay,
     ByMonth,

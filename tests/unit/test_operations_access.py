@@ -9,9 +9,9 @@ import pytest
 from windows_fleet import Fleet, WindowsBox
 
 from ninfer_fleet import reads
-from ninfer_fleet.operations import serve
+from ninfer_fleet.server import operations as serve
 from ninfer_fleet.settings import Settings
-from winfleet.calls import Call
+from winfleet.call import Call
 
 USER = "Administrator"
 STRANGER = "S-1-5-21-7-8-9-1001"

@@ -8,9 +8,10 @@ import pytest
 from pyinfra.api.hiddenvalue import HiddenValue
 from windows_fleet import Fleet, WindowsBox
 
-from winfleet.operations import acl, files
-from winfleet.operations.acl import Access
-from winfleet.operations.files import FileContent
+from winfleet.acl import operations as acl
+from winfleet.acl.operations import Access
+from winfleet.files import operations as files
+from winfleet.files.operations import FileContent
 
 ROOT = r"C:\ninfer"
 BAT = ROOT + r"\serve_task.bat"

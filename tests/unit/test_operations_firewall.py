@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from windows_fleet import Fleet, WindowsBox
 
-from winfleet.models.firewall import SPARE_SUFFIX
-from winfleet.models.firewall_rule import Rule
-from winfleet.operations import firewall
+from winfleet.firewall import operations as firewall
+from winfleet.firewall.model import SPARE_SUFFIX
+from winfleet.firewall.rule import Rule
 
 SERVE = Rule(
     name="ninfer-fleet-serve",
@@ -156,7 +156,7 @@ def test_what_removes_a_rule_removes_its_second_one(fleet: Fleet, caplog: pytest
 
 
 def test_the_suffix_is_the_one_of_the_box_command() -> None:
-    script = Path(firewall.__file__).parents[1] / "powershell" / "firewall.ps1"
+    script = Path(firewall.__file__).with_name("firewall.ps1")
     assert f'"$Name{SPARE_SUFFIX}"' in script.read_text()
 
 

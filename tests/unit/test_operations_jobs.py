@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from windows_fleet import Fleet, WindowsBox
 
-from winfleet.models.job import Environment, Run, job_hash
-from winfleet.operations import jobs
+from winfleet.job import operations as jobs
+from winfleet.job.model import Environment, Run, job_hash
 
 FOLDER = r"C:\ninfer\jobs\build"
 STEPS = [Environment("vs", r"C:\VS\vcvars64.bat"), Run("configure", r"C:\cmake.exe", ("-S", "src"))]

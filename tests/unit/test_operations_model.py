@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from windows_fleet import Fleet, WindowsBox
 
-from ninfer_fleet.operations import model
+from ninfer_fleet.model import operations as model
 from ninfer_fleet.settings import Settings
 from simbox.filesystem import Filesystem
-from winfleet.models.job import job_hash
+from winfleet.job.model import job_hash
 
 GOOD = b"NINFER\0\x02and more"
 BOX = Settings.model_validate({"serve": {"api_key": "env:X"}})

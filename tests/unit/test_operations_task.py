@@ -9,11 +9,11 @@ import pytest
 from pyinfra.api.hiddenvalue import HiddenValue
 from windows_fleet import Fleet, WindowsBox
 
-from winfleet.models.task import Exec, Principal, Settings, Task
-from winfleet.models.task_parse import parse_task
-from winfleet.models.task_render import render_task
-from winfleet.models.task_trigger import LogonTrigger, OtherTrigger, Repetition, TimeTrigger
-from winfleet.operations import scheduled_task
+from winfleet.task import operations as scheduled_task
+from winfleet.task.model import Exec, Principal, Settings, Task
+from winfleet.task.parse import parse_task
+from winfleet.task.render import render_task
+from winfleet.task.trigger import LogonTrigger, OtherTrigger, Repetition, TimeTrigger
 
 PATH = r"\NInferServe"
 USER = "Administrator"

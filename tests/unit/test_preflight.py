@@ -10,13 +10,13 @@ import pytest
 from ninfer_fleet import preflight
 from ninfer_fleet.preflight import Found, Verdict
 from ninfer_fleet.settings import Settings
-from winfleet.models.disk import DiskPlace
-from winfleet.models.file import FileState
-from winfleet.models.gpu import Gpu, GpuCard, GpuProcess
-from winfleet.models.port_ranges import PortRange
-from winfleet.models.process import Listener, Process
-from winfleet.models.system import System
-from winfleet.models.toolchain import CudaToolkit, Program, Toolchain, VisualStudio
+from winfleet.disk.model import DiskPlace
+from winfleet.files.model import FileState
+from winfleet.gpu.model import Gpu, GpuCard, GpuProcess
+from winfleet.network.port_ranges import PortRange
+from winfleet.process.model import Listener, Process
+from winfleet.system.model import System
+from winfleet.toolchain.model import CudaToolkit, Program, Toolchain, VisualStudio
 
 GIB = 1024**3
 SERVER = r"C:\ninfer\current\ninfer-serve.exe"

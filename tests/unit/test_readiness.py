@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from ninfer_fleet.readiness import generation_fault
-from winfleet.models.http_answer import HttpAnswer
+from ninfer_fleet.server.readiness import generation_fault
+from winfleet.web.model import HttpAnswer
 
 # As 3d11fd64 gives it (research: ninfer.md section 2): a model that thinks begins with reasoning_content.
 CHOICE = {

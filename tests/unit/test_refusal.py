@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from windows_fleet import Fleet
 
-from winfleet.calls import Call
+from winfleet.call import Call
 from winfleet.current import box
-from winfleet.facts import read
-from winfleet.facts.files import Files
+from winfleet.fact import read
+from winfleet.files.fact import Files
 from winfleet.refusal import BoxError, FactUnreadable, Refused, box_operation
 
 SICK = "gpu02"

@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 from ninfer_fleet import reads
-from ninfer_fleet.operations import engine, model
-from ninfer_fleet.release import FORMAT, Release, ReleaseFile, release_faults
-from ninfer_fleet.serving import Look, probe_address, started_from
+from ninfer_fleet.engine import operations as engine
+from ninfer_fleet.engine.release import FORMAT, Release, ReleaseFile, release_faults
+from ninfer_fleet.model import operations as model
+from ninfer_fleet.server.observation import Look, probe_address, started_from
 from ninfer_fleet.settings import Settings
-from winfleet.models.file import ChildItem, FileState, Listing
-from winfleet.models.http_answer import HttpAnswer
-from winfleet.models.job import Download, Environment, Run, Verify
-from winfleet.models.process import Listener, Process
+from winfleet.files.model import ChildItem, FileState, Listing
+from winfleet.job.model import Download, Environment, Run, Verify
+from winfleet.process.model import Listener, Process
+from winfleet.web.model import HttpAnswer
 
 BOX = Settings.model_validate({"serve": {"api_key": "env:NINFER_API_KEY"}})
 BEFORE, STARTED, AFTER = (f"2026-09-01T10:0{minute}:00.0000000Z" for minute in (0, 1, 2))

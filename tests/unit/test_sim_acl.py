@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from simbox.acl import state as acl
 from simbox.box import Box
-from simbox.windows import acl
-from simbox.windows.errors import WindowsError
+from simbox.errors import WindowsError
 
 
 @pytest.fixture

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from simbox import profile
+from simbox import box_profile as profile
 from simbox.box import Box
+from simbox.errors import WindowsError
 from simbox.store import Store
-from simbox.windows.errors import WindowsError
 
 
 @pytest.fixture

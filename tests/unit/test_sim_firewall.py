@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from simbox.box import Box
-from simbox.windows import firewall
-from simbox.windows.errors import WindowsError
+from simbox.errors import WindowsError
+from simbox.firewall import state as firewall
 
 
 @pytest.fixture

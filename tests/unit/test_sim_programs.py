@@ -12,8 +12,8 @@ import pytest
 from sim_programs import BUILD_ENVIRONMENT, Run, build
 
 from simbox.box import Box
+from simbox.errors import WindowsError
 from simbox.mirror import Mirror
-from simbox.windows.errors import WindowsError
 
 COMMIT = "3d11fd64" + "0" * 32
 

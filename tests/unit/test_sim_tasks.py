@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from simbox.box import Box
-from simbox.windows import task_xml
-from simbox.windows.errors import WindowsError
-from simbox.windows.task_triggers import next_fire
+from simbox.errors import WindowsError
+from simbox.task import xml as task_xml
+from simbox.task.triggers import next_fire
 
 NAMESPACE = "http://schemas.microsoft.com/windows/2004/02/mit/task"
 

@@ -23,11 +23,11 @@ from bat_bench import (
     run_on_wine,
 )
 
-from ninfer_fleet import argv, launcher
+from ninfer_fleet.server import argv, launcher
 from ninfer_fleet.settings import Settings
 from simbox.cmd.interpreter import Interpreter
 from simbox.cmd.machine import Streams
-from simbox.wine import locate, prefix
+from simbox.engines.wine import locate, prefix
 
 Look = Callable[[str], Seen]
 LARGEST = 50_000_000

@@ -6,13 +6,13 @@ import dataclasses
 
 import pytest
 
-from winfleet.models.answer import ModelError
-from winfleet.models.process import Process
-from winfleet.models.task import Exec, Principal, Settings, Task
-from winfleet.models.task_event import TaskHistory
-from winfleet.models.task_finding import event_findings, needed_paths, process_findings, state_findings
-from winfleet.models.task_result import harmless, result_words
-from winfleet.models.task_state import Instance, TaskState
+from winfleet.answer import ModelError
+from winfleet.process.model import Process
+from winfleet.task.event import TaskHistory
+from winfleet.task.finding import event_findings, needed_paths, process_findings, state_findings
+from winfleet.task.model import Exec, Principal, Settings, Task
+from winfleet.task.result import harmless, result_words
+from winfleet.task.state import Instance, TaskState
 
 SERVER = r"C:\ninfer\current\ninfer-serve.exe"
 TASK = Task(

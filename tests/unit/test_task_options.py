@@ -6,9 +6,9 @@ import dataclasses
 import re
 from pathlib import Path
 
-import winfleet.models.task
-import winfleet.models.task_trigger
-from winfleet.models.task_schema import SETTINGS
+import winfleet.task.model
+import winfleet.task.trigger
+from winfleet.task.schema import SETTINGS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "scheduled-tasks.md").read_text("utf-8")
 ROWS = re.findall(r"^\| ([^|`]+) \| `(\w+)\.(\w+)` \|$", PAGE, re.MULTILINE)
@@ -35,10 +35,10 @@ def test_every_option_of_the_other_tool_is_in_the_table() -> None:
 def test_every_field_of_the_table_is_there() -> None:
     assert len(ROWS) > 50
     for _, kind, field in ROWS:
-        model = getattr(winfleet.models.task, kind, None) or getattr(winfleet.models.task_trigger, kind)
+        model = getattr(winfleet.task.model, kind, None) or getattr(winfleet.task.trigger, kind)
         assert field in {one.name for one in dataclasses.fields(model)}, f"{kind}.{field}"
 
 
 def test_every_setting_that_can_be_declared_is_compared_and_written() -> None:
-    fields = {one.name for one in dataclasses.fields(winfleet.models.task.Settings)} - {"absent"}
+    fields = {one.name for one in dataclasses.fields(winfleet.task.model.Settings)} - {"absent"}
     assert fields == {name for name, _, _, _ in SETTINGS}

@@ -19,20 +19,21 @@ from hypothesis import strategies as st
 from random_tasks import ACCOUNTS, ME, read_back, tasks
 from windows_fleet import Fleet
 
-import winfleet.powershell
-from winfleet.models.answer import BoxFault, ModelError
-from winfleet.models.duration import seconds, spoken
-from winfleet.models.process_token import ProcessToken
-from winfleet.models.task import Exec, Principal, Settings, Task, task_path
-from winfleet.models.task_check import elevation_reasons, task_faults, task_warnings
-from winfleet.models.task_difference import task_differences
-from winfleet.models.task_error import explained
-from winfleet.models.task_finding import token_findings
-from winfleet.models.task_merge import merged_task
-from winfleet.models.task_parse import parse_task
-from winfleet.models.task_render import render_task
-from winfleet.models.task_state import Folder, TaskState, left_empty
-from winfleet.models.task_trigger import (
+import winfleet
+from winfleet.answer import BoxFault, ModelError
+from winfleet.process.process_token import ProcessToken
+from winfleet.task import operations as scheduled_task
+from winfleet.task.check import elevation_reasons, task_faults, task_warnings
+from winfleet.task.difference import task_differences
+from winfleet.task.duration import seconds, spoken
+from winfleet.task.error import explained
+from winfleet.task.finding import token_findings
+from winfleet.task.merge import merged_task
+from winfleet.task.model import Exec, Principal, Settings, Task, task_path
+from winfleet.task.parse import parse_task
+from winfleet.task.render import render_task
+from winfleet.task.state import Folder, TaskState, left_empty
+from winfleet.task.trigger import (
     WATCHDOG_START,
     BootTrigger,
     ByMonth,
@@ -42,7 +43,6 @@ from winfleet.models.task_trigger import (
     Repetition,
     TimeTrigger,
 )
-from winfleet.operations import scheduled_task
 
 COMMAND = r"C:\ninfer\serve_task.bat"
 WATCHDOG = TimeTrigger(id="watchdog", start_boundary=WATCHDOG_START, repetition=Repetition(60))
@@ -252,8 +252,8 @@ def test_W19_a_path_in_any_script_comes_back_as_it_was(path: str) -> None:
     observed = read_back(merged_task(None, task, ACCOUNTS))
     assert observed.actions == task.actions
     assert differences(observed, task) == []
-    folder = Path(winfleet.powershell.__file__).parent
-    commands = [line for file in folder.glob("*.ps1") for line in file.read_text("ascii").splitlines()]
+    folder = Path(winfleet.__file__).parent
+    commands = [line for file in folder.glob("*/*.ps1") for line in file.read_text("ascii").splitlines()]
     assert not any("schtasks" in line.lower() for line in commands if not line.lstrip().startswith("#"))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from bat_bench import KEY, TEMPLATE
 
-from ninfer_fleet import launcher
+from ninfer_fleet.server import launcher
 from ninfer_fleet.settings import Settings
 from winfleet.refusal import Refused
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from ninfer_fleet import vram
-from ninfer_fleet.vram import GIB, Calibration, Load
+from ninfer_fleet.server import vram
+from ninfer_fleet.server.vram import GIB, Calibration, Load
 
 CARD_48 = 49140 * vram.MIB
 CARD_24 = 24564 * vram.MIB

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from winfleet.operations import waiting
+from winfleet import waiting
 
 
 class Clock:

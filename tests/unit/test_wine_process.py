@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from simbox.wine import process, tree
-from simbox.wine.launcher import launcher
-from simbox.wine.locate import Missing, WineTools
-from simbox.wine.report import ERROR_INTERNAL, Report
+from simbox.engines.wine import process, tree
+from simbox.engines.wine.launcher import launcher
+from simbox.engines.wine.locate import Missing, WineTools
+from simbox.engines.wine.report import ERROR_INTERNAL, Report
 
 NUMBERS = "pid 40\nexit 3221225477\ngone 1\n"
 

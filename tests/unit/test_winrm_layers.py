@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from simbox.engine import Chunk
+from simbox.engines.engine import Chunk
 from simbox.eventlog import EventLog
 from simbox.hostprocess import HostProcess
 from simbox.winrm import sealing

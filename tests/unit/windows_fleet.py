@@ -27,8 +27,8 @@ from pyinfra.connectors.util import CommandOutput, OutputLine
 from pyinfra.context import ctx_config, ctx_host, ctx_inventory, ctx_state
 
 from simbox.box import Box
-from simbox.windows.errors import WindowsError
-from winfleet.calls import Call
+from simbox.errors import WindowsError
+from winfleet.call import Call
 
 
 class WindowsBox:

@@ -20,7 +20,7 @@ from ninfer_fleet.settings.serve import Serve
 from ninfer_fleet.settings.task import Task
 from ninfer_fleet.settings.trap import Values, refuse
 from ninfer_fleet.settings.wording import shown, wanted
-from winfleet import secrets
+from winfleet import secret as secrets
 from winfleet.refusal import Refused, fail_box
 
 

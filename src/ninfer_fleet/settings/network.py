@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field, field_validator
 
 from ninfer_fleet.settings.trap import Values, refuse
-from winfleet.models.firewall import OWN_PREFIX, SPARE_SUFFIX
+from winfleet.firewall.model import OWN_PREFIX, SPARE_SUFFIX
 
 MOST_PUBLIC_V4, MOST_PUBLIC_V6 = 2**24, 2**112
 _PRIVATE_V4 = [

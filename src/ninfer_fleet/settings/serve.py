@@ -12,8 +12,8 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import Field, field_validator, model_validator
 
+from ninfer_fleet.server.vram import PAGE_TOKENS, cap_tokens
 from ninfer_fleet.settings.trap import OwnFolder, Values, Word, refuse
-from ninfer_fleet.vram import PAGE_TOKENS, cap_tokens
 
 KvDtype = Literal["bf16", "int8", "rk8v4", "rk4v4", "rk4v4-e8", "rk2v4-e8"]
 LARGEST_SERVED_DRAFT = 7

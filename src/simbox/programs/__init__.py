@@ -12,8 +12,8 @@ from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from simbox.engines.wine import standins as build
 from simbox.programs.invocation import Invocation, RunningProgram, Writer, start
-from simbox.standins import build
 
 if TYPE_CHECKING:
     from simbox.box import Box

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, BinaryIO
 
-from simbox.windows.errors import WindowsError
+from simbox.errors import WindowsError
 
 if TYPE_CHECKING:
     from simbox.box import Box
@@ -69,7 +69,7 @@ class Invocation:
 
 
 class RunningProgram:
-    """A started program. Implements simbox.windows.starter.StartedProcess."""
+    """A started program. Implements simbox.task.starter.StartedProcess."""
 
     def __init__(self, invocation: Invocation, program: Callable[[Invocation], int]) -> None:
         self.invocation = invocation

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from simbox.engine import Chunk, Process
+from simbox.engines.engine import Chunk, Process
 from simbox.winrm.refusals import ABORTED, BROKEN_PIPE, BUSY, OPERATION_TIMED_OUT, refusal
 
 # The pump stops reading when this much output waits, so a process that writes faster than its client

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from simbox.engine import Engine
+from simbox.engines.engine import Engine
 from simbox.eventlog import EventLog
 from simbox.winrm import sealing, soap
 from simbox.winrm.auth import Authenticator, Challenge, ConnectionAuth, Credential

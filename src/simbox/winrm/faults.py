@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
-from simbox.engine import Chunk, StreamName
+from simbox.engines.engine import Chunk, StreamName
 
 Stage = Literal["connection", "request", "reply", "output"]
 Kind = Literal[

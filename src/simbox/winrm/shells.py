@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 
-from simbox.engine import Engine, Process
+from simbox.engines.engine import Engine, Process
 from simbox.eventlog import EventLog
 from simbox.winrm import soap
 from simbox.winrm.command import Command, PrintedProcess

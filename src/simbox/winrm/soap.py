@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from xml.etree import ElementTree
 from xml.sax.saxutils import escape, quoteattr
 
-from simbox.engine import Chunk
+from simbox.engines.engine import Chunk
 from simbox.winrm.refusals import Refusal, invalid_xml, schema_violation
 
 SHELL = "http://schemas.microsoft.com/wbem/wsman/1/windows/shell"

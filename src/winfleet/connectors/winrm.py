@@ -31,10 +31,9 @@ from pyinfra.connectors.base import BaseConnector
 from pyinfra.connectors.util import CommandOutput, OutputLine
 
 from winfleet import redaction
-from winfleet.calls import Call
+from winfleet.call import Call
 from winfleet.connectors import winrm_data
 from winfleet.connectors.arguments import read_arguments, refuse_masked
-from winfleet.powershell.program import bootstrap_line, build_program
 from winfleet.wire import transfer
 from winfleet.wire.conversation import Surroundings
 from winfleet.wire.endpoint import Endpoint
@@ -42,6 +41,7 @@ from winfleet.wire.errors import ArgumentRefused, DeadlineExceeded, Unreachable,
 from winfleet.wire.exchange import Answer
 from winfleet.wire.frames import Frame
 from winfleet.wire.output import LineDecoder
+from winfleet.wire.program import bootstrap_line, build_program
 from winfleet.wire.session import Session
 from winfleet.wire.winrs import Envelope, WinRSShell
 

@@ -13,7 +13,8 @@ from pyinfra.api.hiddenvalue import HiddenValue
 from pyinfra.connectors.base import DataMeta
 from typing_extensions import TypedDict
 
-from winfleet import redaction, secrets
+from winfleet import redaction
+from winfleet import secret as secrets
 from winfleet.wire.endpoint import HTTP_PORT, HTTPS_PORT, Endpoint, normal_pin
 from winfleet.wire.errors import SettingRefused
 from winfleet.wire.session import SessionSettings

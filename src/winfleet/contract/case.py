@@ -1,4 +1,4 @@
-"""Cases as they are written in `cases/`, one YAML file per box command.
+"""Cases as they are written in the `cases/` of each noun, one YAML file per box command.
 
     command: Set-BoxFile
     needs: administrator               # optional: the right that every case of the file needs
@@ -37,7 +37,7 @@ import yaml
 
 from winfleet.contract.expect import CaseLoader
 
-DIRECTORY = Path(__file__).parent / "cases"
+DIRECTORY = Path(__file__).resolve().parents[1]
 NEEDS = frozenset({"administrator", "server", "machine"})
 PLATFORMS = frozenset({"windows", "wine", "python"})
 _CASE_KEYS = frozenset(
@@ -109,7 +109,11 @@ def content_of(item: Mapping[str, Any]) -> bytes:
 
 def load_cases(directory: Path = DIRECTORY) -> list[Case]:
     """All cases, by command and then as written. Raises CaseError."""
-    cases = [case for path in sorted(directory.glob("*.yml")) for case in _read(path)]
+    cases = [
+        case
+        for path in sorted(directory.glob("*/cases/*.yml"), key=lambda file: file.name)
+        for case in _read(path)
+    ]
     titles = [case.title for case in cases]
     doubles = {title for title in titles if titles.count(title) > 1}
     if doubles:

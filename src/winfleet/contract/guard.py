@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from winfleet.calls import Call
+from winfleet.call import Call
 
 _WRITES: dict[str, tuple[str, ...]] = {
     "Set-BoxFile": ("Path", "TemporaryPath"),

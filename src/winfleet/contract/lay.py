@@ -10,7 +10,7 @@ from contextlib import ExitStack, contextmanager
 from functools import lru_cache
 from typing import Any
 
-from winfleet.calls import Call
+from winfleet.call import Call
 from winfleet.contract.case import content_of, pattern
 from winfleet.contract.place import Place
 from winfleet.wire.exchange import Answer

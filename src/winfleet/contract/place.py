@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from winfleet.calls import Call
+from winfleet.call import Call
 from winfleet.wire.exchange import Answer
 from winfleet.wire.frames import Frame
 

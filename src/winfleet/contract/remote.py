@@ -8,14 +8,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from winfleet.calls import Call
+from winfleet.call import Call
 from winfleet.connectors import winrm_data
 from winfleet.contract.guard import forbidden
 from winfleet.contract.lay import told
 from winfleet.contract.place import Listener
-from winfleet.powershell.program import bootstrap_line, build_program
 from winfleet.wire.endpoint import Endpoint
 from winfleet.wire.exchange import Answer
+from winfleet.wire.program import bootstrap_line, build_program
 from winfleet.wire.session import Session
 from winfleet.wire.winrs import Envelope, WinRSShell
 

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from winfleet.calls import Call
+from winfleet.call import Call
 from winfleet.contract.case import Case, content_of
 from winfleet.contract.expect import differences
 from winfleet.contract.fill import NAMES, filler, places

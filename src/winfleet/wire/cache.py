@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from winfleet.calls import Call
+from winfleet.call import Call
 from winfleet.wire.exchange import Answer
 
 VOLATILE = frozenset(

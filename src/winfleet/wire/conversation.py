@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
 
-from winfleet.calls import Call
+from winfleet.call import Call
 from winfleet.wire.errors import (
     ConnectionLost,
     DeadlineExceeded,
@@ -44,7 +44,7 @@ _CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|[\x00-\x1f\x7f]")
 
 
 class Program(Protocol):
-    """What runs on the box; winfleet.powershell.program builds it."""
+    """What runs on the box; winfleet.wire.program builds it."""
 
     @property
     def sha256(self) -> str:

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from winfleet.calls import Call
+from winfleet.call import Call
 from winfleet.wire.cache import AnswerCache
 from winfleet.wire.conversation import (
     RECONNECT_PAUSES_S,

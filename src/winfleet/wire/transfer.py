@@ -14,7 +14,7 @@ import secrets
 from collections.abc import Callable
 from typing import IO, Any
 
-from winfleet.calls import MASK, Call
+from winfleet.call import MASK, Call
 from winfleet.wire.errors import TransferFailed, WireError
 from winfleet.wire.exchange import Answer
 from winfleet.wire.session import Session

@@ -1,4 +1,4 @@
-"""Which statements of src/winfleet/powershell/*.ps1 a test run reaches on a wine box.
+"""Which statements of src/winfleet/*/*.ps1 a test run reaches on a wine box.
 
 PowerShell's parser finds the statements; each gets a note in front of it that is written the first time a process runs
 it. The noted files then take the place of the originals, so everything that is sent to a box is covered: the loader,
@@ -16,15 +16,15 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import winfleet.powershell
+import winfleet
 from powershell51.parser import powershell
-from simbox.wine.prefix import windows_path
-from winfleet.powershell import program
+from simbox.engines.wine.prefix import windows_path
+from winfleet.wire import program
 
 VARIABLE = "NINFER_FLEET_POWERSHELL_COVERAGE"
 MINIMUM_PERCENT = 90.0
 _NOTES = "NINFER_FLEET_POWERSHELL_COVERAGE_NOTES"
-_SOURCE = Path(winfleet.powershell.__file__).parent
+_SOURCE = Path(winfleet.__file__).parent
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ def install() -> None:
     notes.mkdir(exist_ok=True)
     script = Path(__file__).with_name("instrument.ps1")
     command = [str(powershell()), "-NoLogo", "-NoProfile", "-NonInteractive", "-File", str(script)]
-    files = sorted(_SOURCE.glob("*.ps1"))
+    files = sorted(_SOURCE.glob("*/*.ps1"))
     done = subprocess.run(
         [*command, str(copies), windows_path(notes), *map(str, files)],
         capture_output=True,

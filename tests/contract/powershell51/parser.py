@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from simbox.wine.locate import cache_directory
+from simbox.engines.wine.locate import cache_directory
 
 
 class NoPowerShell(Exception):

@@ -1,0 +1,1 @@
+"""NInfer's program: its releases, and how one is built."""

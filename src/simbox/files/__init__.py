@@ -1,0 +1,1 @@
+"""Files, folders and junctions of a simulated box."""

@@ -1,0 +1,1 @@
+"""Windows Firewall of a simulated box."""

@@ -1,0 +1,1 @@
+"""Detached jobs of a simulated box."""

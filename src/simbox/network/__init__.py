@@ -1,0 +1,1 @@
+"""Network of a simulated box."""

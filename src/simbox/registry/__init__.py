@@ -1,0 +1,1 @@
+"""Registry of a simulated box."""

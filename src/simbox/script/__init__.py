@@ -1,0 +1,1 @@
+"""Scripts run on a simulated box."""

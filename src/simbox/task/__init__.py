@@ -1,0 +1,1 @@
+"""The Task Scheduler of a simulated box."""

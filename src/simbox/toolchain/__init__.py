@@ -1,0 +1,1 @@
+"""Build tools of a simulated box."""

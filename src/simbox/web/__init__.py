@@ -1,0 +1,1 @@
+"""HTTP asked by a simulated box."""

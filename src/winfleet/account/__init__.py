@@ -1,0 +1,1 @@
+"""Accounts: one account has many spellings and one SID."""

@@ -1,0 +1,1 @@
+"""Windows Firewall: rules of all stores, and who can reach a port."""

@@ -1,0 +1,1 @@
+"""Detached jobs: long work that a lost connection does not stop."""

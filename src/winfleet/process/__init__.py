@@ -1,0 +1,1 @@
+"""Processes, their tokens, and how one is stopped."""

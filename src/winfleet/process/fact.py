@@ -1,0 +1,26 @@
+"""Processes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from winfleet.answer import items
+from winfleet.call import Call
+from winfleet.fact import BoxFact
+from winfleet.process.model import Process
+
+
+class Processes(BoxFact[list[Process]]):
+    """Processes of the given names ("ninfer-serve.exe") or ids; all when neither is given."""
+
+    @staticmethod
+    def call(names: list[str] | None = None, process_ids: list[int] | None = None) -> Call:
+        """The box command of this fact."""
+        return Call("Get-BoxProcess", Name=names, ProcessId=process_ids)
+
+    command = call
+
+    @staticmethod
+    def parse(value: Any) -> list[Process]:
+        """The processes. Raises ModelError."""
+        return [Process.parse(item) for item in items(value, "Get-BoxProcess")]

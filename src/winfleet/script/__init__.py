@@ -1,0 +1,1 @@
+"""Scripts and programs run on a box for their output."""

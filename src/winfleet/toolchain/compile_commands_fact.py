@@ -1,0 +1,19 @@
+"""Compile commands of a build."""
+
+from __future__ import annotations
+
+from winfleet.call import Call
+from winfleet.fact import BoxFact
+from winfleet.toolchain import compile_commands
+
+
+class CompileCommands(BoxFact[compile_commands.CompileCommands]):
+    """What the compile_commands.json at path says of a definition."""
+
+    @staticmethod
+    def call(path: str, definition: str) -> Call:
+        """The box command of this fact."""
+        return Call("Get-BoxCompileCommand", Path=path, Definition=definition)
+
+    command = call
+    parse = staticmethod(compile_commands.CompileCommands.parse)

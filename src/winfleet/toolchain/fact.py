@@ -1,0 +1,20 @@
+"""Compilers and build tools."""
+
+from __future__ import annotations
+
+from winfleet.call import Call
+from winfleet.fact import BoxFact
+from winfleet.toolchain import model as toolchain
+
+
+class Toolchain(BoxFact[toolchain.Toolchain]):
+    """CUDA, Visual Studio, CMake, Ninja, Git, curl, and vcpkg under vcpkg_root (None: where the machine names
+    it)."""
+
+    @staticmethod
+    def call(vcpkg_root: str | None = None) -> Call:
+        """The box command of this fact."""
+        return Call("Get-BoxToolchain", VcpkgRoot=vcpkg_root)
+
+    command = call
+    parse = staticmethod(toolchain.Toolchain.parse)

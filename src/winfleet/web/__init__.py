@@ -1,0 +1,1 @@
+"""HTTP as the box itself sees it."""
