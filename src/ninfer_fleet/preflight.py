@@ -20,18 +20,21 @@ from winfleet.disk.fact import Disks
 from winfleet.disk.model import DiskPlace
 from winfleet.fact import prefetch, read
 from winfleet.files.fact import ChildItems, Files
-from winfleet.files.model import FileState, normal_path
+from winfleet.files.model import FileState
 from winfleet.gpu.fact import Gpu
 from winfleet.gpu.model import Gpu as GpuModel
-from winfleet.gpu.model import GpuCard, version_numbers
+from winfleet.gpu.model import GpuCard
 from winfleet.network.fact import Listeners
+from winfleet.network.model import Listener
+from winfleet.path import normal_path
 from winfleet.process.fact import Processes
-from winfleet.process.model import Listener, Process
+from winfleet.process.model import Process
 from winfleet.refusal import FactUnreadable, fail_box
 from winfleet.system.fact import System
 from winfleet.system.model import System as SystemModel
 from winfleet.toolchain.fact import Toolchain
 from winfleet.toolchain.model import Toolchain as ToolchainModel
+from winfleet.version import version_numbers
 
 GIB = vram.GIB
 # Beyond what the engine keeps free: a disk-cache restore stages the whole snapshot, the desktop drifts by 0.9

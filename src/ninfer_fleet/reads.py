@@ -11,6 +11,7 @@ from typing import Any
 
 from ninfer_fleet.engine.release import MANIFEST
 from ninfer_fleet.settings import Settings
+from winfleet.account.fact import Accounts
 from winfleet.acl.fact import Acls
 from winfleet.acl.model import Rights
 from winfleet.call import Call
@@ -21,8 +22,8 @@ from winfleet.firewall.fact import Firewall
 from winfleet.gpu.fact import Gpu
 from winfleet.network.fact import Listeners
 from winfleet.process.fact import Processes
-from winfleet.system.fact import Accounts, System
-from winfleet.task.fact import Rights as RightsFact
+from winfleet.session.fact import Session as RightsFact
+from winfleet.system.fact import System
 from winfleet.task.fact import Tasks
 from winfleet.toolchain.fact import Toolchain
 

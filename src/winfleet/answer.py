@@ -80,14 +80,6 @@ def optional_integer(value: Mapping[str, Any], key: str) -> int | None:
     return None if value.get(key) is None else integer(value, key)
 
 
-def boolean(value: Mapping[str, Any], key: str) -> bool:
-    """True or false that must be there. Raises ModelError."""
-    found = value.get(key)
-    if not isinstance(found, bool):
-        raise ModelError(f"{key}: true or false was expected, not {found!r}")
-    return found
-
-
 @dataclasses.dataclass(frozen=True)
 class BoxFault(Model):
     """An error that a box answered.

@@ -48,6 +48,12 @@ class BoxFact(FactBase[T]):
     abstract = True
     call: Callable[..., Call]
 
+    def __init_subclass__(cls, **keywords: Any) -> None:
+        # pyinfra reads the name `command`, of the class and of an instance alike (its api/facts.py).
+        super().__init_subclass__(**keywords)
+        if "call" in vars(cls):
+            cls.command = vars(cls)["call"]
+
     @staticmethod
     def parse(value: Any) -> Any:
         """The model of the JSON value. Raises ModelError."""

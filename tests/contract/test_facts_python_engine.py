@@ -12,6 +12,7 @@ import pytest
 from simbox.box import Box
 from simbox.engines.python import answers
 from simbox.engines.python.commands import COMMANDS
+from winfleet.account.fact import Accounts
 from winfleet.acl.fact import Acls
 from winfleet.call import Call
 from winfleet.disk.fact import Disks
@@ -23,7 +24,7 @@ from winfleet.job.fact import Job
 from winfleet.network.fact import Listeners
 from winfleet.process.fact import Processes
 from winfleet.registry.fact import Registry
-from winfleet.system.fact import Accounts, System
+from winfleet.system.fact import System
 from winfleet.task.fact import Tasks, Validation
 from winfleet.task.model import Exec, Principal, Task
 from winfleet.task.render import render_task

@@ -21,7 +21,7 @@ from simbox.mirror import artifact_bytes
 from simbox.programs import image
 from simbox.programs.ninja import DLLS
 from winfleet.call import Call
-from winfleet.refusal import box_operation
+from winfleet.operation import box_operation
 from winfleet.task import operations as scheduled_task
 from winfleet.task.model import Settings as TaskSettings
 

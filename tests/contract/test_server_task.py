@@ -14,7 +14,7 @@ from windows_fleet import Fleet
 
 from ninfer_fleet.server import operations as serve
 from ninfer_fleet.settings import Settings
-from winfleet.account.model import Accounts
+from winfleet.account.model import AccountSids
 from winfleet.task import operations as scheduled_task
 from winfleet.task.difference import DEFAULTS
 from winfleet.task.merge import merged_task
@@ -111,7 +111,7 @@ def place() -> Iterator[Place]:
 
 
 def _by_hand(box: EngineBox, task: Task) -> None:
-    xml = render_task(merged_task(None, task, Accounts({}, {})))
+    xml = render_task(merged_task(None, task, AccountSids({}, {})))
     box.call("Register-BoxTask", TaskPath=TASK.path, Xml=xml)
 
 

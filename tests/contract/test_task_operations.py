@@ -10,7 +10,7 @@ from full_task import FULL, PATH, mutations
 from powershell import EngineBox
 from windows_fleet import Fleet
 
-from winfleet.account.model import Accounts
+from winfleet.account.model import AccountSids
 from winfleet.call import Call
 from winfleet.task import operations as scheduled_task
 from winfleet.task.merge import merged_task
@@ -60,7 +60,7 @@ def fleet(place: Place) -> Fleet:
 def test_each_declared_field_is_named_and_repaired(
     fleet: Fleet, place: Place, caplog: pytest.LogCaptureFixture, field: str, drifted: Task
 ) -> None:
-    by_hand = render_task(merged_task(None, drifted, Accounts({}, {})))
+    by_hand = render_task(merged_task(None, drifted, AccountSids({}, {})))
     place.box.call("Register-BoxTask", TaskPath=PATH, Xml=by_hand)
     outcome = fleet.apply(scheduled_task.present, diff=True, tasks=[FULL], files_exist=False)
     # Windows' own scheduler has checked the XML, and the task was read and compared again after the change.

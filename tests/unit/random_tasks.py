@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from simbox.task import stored as task_stored
 from simbox.task import xml as task_xml
 from simbox.task.validate import validate
-from winfleet.account.model import Accounts
+from winfleet.account.model import AccountSids
 from winfleet.task.model import ComHandler, Exec, Principal, SendEmail, Settings, ShowMessage, Task
 from winfleet.task.parse import parse_task
 from winfleet.task.render import render_task
@@ -35,7 +35,7 @@ from winfleet.task.trigger import (
 
 ME = "S-1-5-21-1-2-3-1001"
 OTHER = "S-1-5-21-1-2-3-1002"
-ACCOUNTS = Accounts({"me": ME, "gpu01\\me": ME, "other": OTHER, "administrator": ME, "fleet": OTHER}, {})
+ACCOUNTS = AccountSids({"me": ME, "gpu01\\me": ME, "other": OTHER, "administrator": ME, "fleet": OTHER}, {})
 GUID = "{6B29FC40-CA47-1067-B31D-00DD010662DA}"
 DAY_S = 86400
 

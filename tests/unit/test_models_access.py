@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from winfleet.account.model import Accounts
+from winfleet.account.model import AccountSids
 from winfleet.acl.model import (
     FULL,
     READ,
@@ -30,7 +30,7 @@ from winfleet.firewall.rule import Rule, rule_differences
 from winfleet.firewall.scope import for_listener
 from winfleet.network.networks import NetworkSet
 
-NOBODY = Accounts({}, {})
+NOBODY = AccountSids({}, {})
 
 
 def test_sddl_as_windows_gives_it() -> None:

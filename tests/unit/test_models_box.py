@@ -11,14 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from winfleet.account.model import Accounts, known_sid
+from winfleet.account.model import AccountSids, known_sid
 from winfleet.answer import Model, ModelError, plain
 from winfleet.disk.model import DiskPlace
-from winfleet.files.model import FileState, absolute_path, same_path
+from winfleet.files.model import FileState
 from winfleet.gpu.model import Gpu, bus_id, parse_smi
 from winfleet.job.model import Environment, Run, Verify, check_steps, job_hash
+from winfleet.network.model import Listener
 from winfleet.network.port_ranges import PortRange, excluded_ranges, merged
-from winfleet.process.model import Listener, Process
+from winfleet.path import absolute_path, same_path
+from winfleet.process.model import Process
 from winfleet.system.model import System
 from winfleet.toolchain.compile_commands import CompileCommands
 from winfleet.toolchain.model import Toolchain, nvcc_versions
@@ -260,7 +262,7 @@ def test_a_process_is_its_id_and_its_creation() -> None:
     assert one.runs("c:/a.exe")
     assert not later.runs("c:/a.exe")
     heard = Listener.parse({"LocalAddress": "127.0.0.1", "LocalPort": 1, "OwningProcess": 5})
-    assert heard.loopback_only
+    assert (heard.address, heard.port, heard.process_id) == ("127.0.0.1", 1, 5)
 
 
 def test_http_answers() -> None:
@@ -315,7 +317,7 @@ def test_job_hash_depends_on_every_step_and_nothing_else() -> None:
 
 
 def test_accounts() -> None:
-    accounts = Accounts.parse(
+    accounts = AccountSids.parse(
         [{"Name": "GPU\\me", "Sid": "s-1-5-21-1"}, {"Name": "x", "Sid": None, "Error": "no"}]
     )
     assert accounts.sid("gpu\\ME") == "S-1-5-21-1"

@@ -13,8 +13,9 @@ from ninfer_fleet.settings import Settings
 from winfleet.disk.model import DiskPlace
 from winfleet.files.model import FileState
 from winfleet.gpu.model import Gpu, GpuCard, GpuProcess
+from winfleet.network.model import Listener
 from winfleet.network.port_ranges import PortRange
-from winfleet.process.model import Listener, Process
+from winfleet.process.model import Process
 from winfleet.system.model import System
 from winfleet.toolchain.model import CudaToolkit, Program, Toolchain, VisualStudio
 

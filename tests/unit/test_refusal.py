@@ -18,7 +18,8 @@ from winfleet.call import Call
 from winfleet.current import box
 from winfleet.fact import read
 from winfleet.files.fact import Files
-from winfleet.refusal import BoxError, FactUnreadable, Refused, box_operation
+from winfleet.operation import box_operation
+from winfleet.refusal import BoxError, FactUnreadable, Refused
 
 SICK = "gpu02"
 FOLDER = r"C:\made"

@@ -17,7 +17,8 @@ from ninfer_fleet.server.observation import Look, probe_address, started_from
 from ninfer_fleet.settings import Settings
 from winfleet.files.model import ChildItem, FileState, Listing
 from winfleet.job.model import Download, Environment, Run, Verify
-from winfleet.process.model import Listener, Process
+from winfleet.network.model import Listener
+from winfleet.process.model import Process
 from winfleet.web.model import HttpAnswer
 
 BOX = Settings.model_validate({"serve": {"api_key": "env:NINFER_API_KEY"}})

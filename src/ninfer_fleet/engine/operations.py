@@ -28,7 +28,8 @@ from winfleet.files.fact import ChildItems, Files
 from winfleet.job import operations as jobs
 from winfleet.job.fact import Job
 from winfleet.job.model import Environment, Run, Step
-from winfleet.refusal import BoxError, Refused, box_operation, failed
+from winfleet.operation import box_operation
+from winfleet.refusal import BoxError, Refused, failed
 from winfleet.toolchain.compile_commands_fact import CompileCommands
 from winfleet.toolchain.fact import Toolchain
 from winfleet.toolchain.model import Toolchain as ToolchainModel

@@ -19,7 +19,8 @@ from winfleet.files.model import FileState
 from winfleet.job import operations as jobs
 from winfleet.job.fact import Job
 from winfleet.job.model import Download, Step, Verify, job_hash
-from winfleet.refusal import Refused, box_operation
+from winfleet.operation import box_operation
+from winfleet.refusal import Refused
 from winfleet.toolchain.fact import Toolchain
 
 

@@ -11,8 +11,9 @@ from winfleet.fact import prefetch, read
 from winfleet.files.fact import Files
 from winfleet.files.model import FileState
 from winfleet.network.fact import Listeners
+from winfleet.network.model import Listener
 from winfleet.process.fact import Processes
-from winfleet.process.model import Listener, Process
+from winfleet.process.model import Process
 from winfleet.system.fact import System
 from winfleet.task import model as tasks
 from winfleet.task.fact import Tasks

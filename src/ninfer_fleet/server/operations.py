@@ -30,7 +30,8 @@ from winfleet.files import operations as files
 from winfleet.files.fact import Files
 from winfleet.files.operations import FileContent
 from winfleet.firewall.rule import Rule
-from winfleet.refusal import Refused, box_operation
+from winfleet.operation import box_operation
+from winfleet.refusal import Refused
 from winfleet.task import model as tasks
 from winfleet.task import trigger as task_trigger
 from winfleet.task.fact import Tasks

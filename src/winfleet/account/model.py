@@ -51,7 +51,7 @@ def known_sid(name: str) -> str | None:
 
 
 @dataclass(frozen=True)
-class Accounts(Model):
+class AccountSids(Model):
     """Names and their SIDs on one box. Attributes: sids (name in lower case -> SID), faults (name -> why
     not)."""
 
@@ -59,7 +59,7 @@ class Accounts(Model):
     faults: Mapping[str, str]
 
     @classmethod
-    def parse(cls, value: Any) -> Accounts:
+    def parse(cls, value: Any) -> AccountSids:
         """From the list of Get-BoxAccount. Raises ModelError."""
         sids, faults = {}, {}
         for entry in items(value, "Get-BoxAccount"):

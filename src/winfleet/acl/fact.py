@@ -18,8 +18,6 @@ class Acls(BoxFact[dict[str, Acl]]):
         """The box command of this fact."""
         return Call("Get-BoxAcl", Path=paths)
 
-    command = call
-
     @staticmethod
     def parse(value: Any) -> dict[str, Acl]:
         """Lists by path. Raises ModelError."""

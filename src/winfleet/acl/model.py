@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from winfleet.account.model import Accounts, known_sid
+from winfleet.account.model import AccountSids, known_sid
 from winfleet.answer import (
     Difference,
     Model,
@@ -211,7 +211,7 @@ def _answered_rule(entry: Mapping[str, Any]) -> AccessRule:
 
 
 def declared_rules(
-    access: Sequence[Access], accounts: Accounts, directory: bool
+    access: Sequence[Access], accounts: AccountSids, directory: bool
 ) -> tuple[tuple[AccessRule, ...], list[str]]:
     """The entries that declared access means on a box, and the accounts that it does not know.
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from winfleet import diff
-from winfleet.account.model import Accounts as KnownAccounts
+from winfleet.account.fact import Accounts
+from winfleet.account.model import AccountSids
 from winfleet.acl.fact import Acls
 from winfleet.acl.model import (
     FULL,
@@ -31,10 +32,10 @@ from winfleet.call import Call
 from winfleet.current import box
 from winfleet.fact import read
 from winfleet.files.fact import Files
-from winfleet.files.model import absolute_path
-from winfleet.refusal import Refused, box_operation
-from winfleet.system.fact import Accounts
-from winfleet.task.fact import Rights
+from winfleet.operation import box_operation
+from winfleet.path import absolute_path
+from winfleet.refusal import Refused
+from winfleet.session.fact import Session
 
 __all__ = ["Access", "inherited", "protected"]
 
@@ -104,7 +105,7 @@ def inherited(
 def _rules(path: str, access: Sequence[Access], directory: bool) -> tuple[AccessRule, ...]:
     """The entries that declared access means on this box. Raises Refused for an account that it lacks."""
     names = unresolved(access)
-    accounts = read(Accounts, names=names) if names else KnownAccounts({}, {})
+    accounts = read(Accounts, names=names) if names else AccountSids({}, {})
     rules, unknown = declared_rules(access, accounts, directory)
     if unknown:
         why = "; ".join(f"{name}: {accounts.faults.get(name.lower(), 'not known')}" for name in unknown)
@@ -121,6 +122,6 @@ def _trusted(rules: Sequence[AccessRule]) -> frozenset[str]:
     makes is his, and not of the group Administrators.
     """
     full = {rule.sid for rule in rules if rule.allow and rule.rights == FULL}
-    rights = read(Rights)
+    rights = read(Session)
     connected = {rights.user_sid.upper()} if rights.elevated and rights.user_sid else set()
     return TRUSTED_OWNERS | full | connected

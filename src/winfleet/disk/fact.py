@@ -18,8 +18,6 @@ class Disks(BoxFact[dict[str, DiskPlace]]):
         """The box command of this fact."""
         return Call("Get-BoxDisk", Path=paths)
 
-    command = call
-
     @staticmethod
     def parse(value: Any) -> dict[str, DiskPlace]:
         """Places by path. Raises ModelError."""

@@ -22,8 +22,6 @@ class Files(BoxFact[dict[str, FileState]]):
         """The box command of this fact."""
         return Call("Get-BoxFile", Path=paths, Hash=True if hash else None, MaxContentBytes=max_content_bytes)
 
-    command = call
-
     @staticmethod
     def parse(value: Any) -> dict[str, FileState]:
         """States by path. Raises ModelError."""
@@ -41,5 +39,4 @@ class ChildItems(BoxFact[Listing]):
             "Get-BoxChildItem", Path=path, Recurse=True if recurse else None, Hash=True if hash else None
         )
 
-    command = call
     parse = staticmethod(Listing.parse)

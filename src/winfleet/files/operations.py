@@ -17,7 +17,8 @@ from typing import Any
 from pyinfra.api.hiddenvalue import HiddenValue
 
 from winfleet import diff
-from winfleet.account.model import Accounts as KnownAccounts
+from winfleet.account.fact import Accounts
+from winfleet.account.model import AccountSids
 from winfleet.acl.fact import Acls
 from winfleet.acl.model import (
     Access,
@@ -33,9 +34,10 @@ from winfleet.call import Call
 from winfleet.current import box
 from winfleet.fact import prefetch, read
 from winfleet.files.fact import Files
-from winfleet.files.model import FileState, absolute_path, normal_path, same_path
-from winfleet.refusal import FactUnreadable, Refused, box_operation
-from winfleet.system.fact import Accounts
+from winfleet.files.model import FileState
+from winfleet.operation import box_operation
+from winfleet.path import absolute_path, normal_path, same_path
+from winfleet.refusal import FactUnreadable, Refused
 
 # A text longer than this is compared by hash and shown by size only.
 SHOWN_BYTES = 256 * 1024
@@ -160,12 +162,12 @@ def _lists(paths: list[str]) -> dict[str, Acl]:
     return {normal_path(path): one for path, one in read(Acls, paths=paths).items()} if paths else {}
 
 
-def _accounts(access: Sequence[Access]) -> KnownAccounts:
+def _accounts(access: Sequence[Access]) -> AccountSids:
     names = unresolved(access)
-    return read(Accounts, names=names) if names else KnownAccounts({}, {})
+    return read(Accounts, names=names) if names else AccountSids({}, {})
 
 
-def _put_one(one: FileContent, found: FileState, acl: Acl | None, accounts: KnownAccounts) -> list[Call]:
+def _put_one(one: FileContent, found: FileState, acl: Acl | None, accounts: AccountSids) -> list[Call]:
     data = one.data()
     digest = hashlib.sha256(data).hexdigest()
     changes_content = found.sha256 != digest
@@ -222,7 +224,7 @@ def _hidden(text: str) -> HiddenValue:
 
 
 def _access(
-    path: str, access: Sequence[Access], acl: Acl | None, accounts: KnownAccounts, directory: bool
+    path: str, access: Sequence[Access], acl: Acl | None, accounts: AccountSids, directory: bool
 ) -> tuple[Sequence[AccessRule], list[Difference]]:
     rules, unknown = declared_rules(access, accounts, directory)
     if unknown:

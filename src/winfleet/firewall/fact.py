@@ -15,5 +15,4 @@ class Firewall(BoxFact[firewall.Firewall]):
         """The box command of this fact."""
         return Call("Get-BoxFirewall")
 
-    command = call
     parse = staticmethod(firewall.Firewall.parse)

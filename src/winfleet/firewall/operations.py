@@ -28,14 +28,15 @@ from winfleet.answer import Difference, ModelError
 from winfleet.call import Call
 from winfleet.current import box, run
 from winfleet.fact import read
-from winfleet.files.model import absolute_path
 from winfleet.firewall import exposure_check, model
 from winfleet.firewall.exposure import exposure
 from winfleet.firewall.fact import Firewall
 from winfleet.firewall.rule import FIELDS, Rule, foreign_overlaps, namesakes, rule_differences, shadowing
 from winfleet.firewall.settings import settings_of
 from winfleet.network.networks import NetworkSet
-from winfleet.refusal import BoxError, Refused, box_operation
+from winfleet.operation import box_operation
+from winfleet.path import absolute_path
+from winfleet.refusal import BoxError, Refused
 
 __all__ = ["Rule", "absent", "disabled", "exposed_only_to", "rules"]
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from winfleet.answer import Difference, Model, ModelError
-from winfleet.files.model import normal_path
 from winfleet.firewall.model import ALL_PROFILES, OWN_PREFIX, SPARE_SUFFIX, Connection, FirewallRule
 from winfleet.firewall.rule_string import PORT_WORDS
 from winfleet.network.networks import NetworkSet
 from winfleet.network.port_ranges import PortRange, merged
+from winfleet.path import normal_path
 
 Action = Literal["allow", "block"]
 PROTOCOLS = {"tcp": 6, "udp": 17, "icmpv4": 1, "icmpv6": 58, "any": None}

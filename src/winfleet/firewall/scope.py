@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from winfleet.answer import Model
-from winfleet.files.model import normal_path
 from winfleet.firewall.rule_string import FirewallRule
 from winfleet.network.networks import NetworkSet
+from winfleet.path import normal_path
 
 Doubts: TypeAlias = tuple[str, ...]
 NO: Final = None

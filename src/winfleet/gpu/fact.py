@@ -15,5 +15,4 @@ class Gpu(BoxFact[gpu.Gpu]):
         """The box command of this fact."""
         return Call("Get-BoxGpu")
 
-    command = call
     parse = staticmethod(gpu.Gpu.parse)

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from winfleet.answer import Model, ModelError, integer, items, mapping, optional_integer, optional_text, text
+from winfleet.version import version_numbers
 
 # Every spelling of "no value" seen in nvidia-smi output, compared in lower case without brackets.
 _NO_VALUE = frozenset(
@@ -140,12 +141,6 @@ class Gpu(Model):
         cards = _joined(cards, items(driver.get("Devices"), "Devices"))
         supported = versions[1] or _driver_api_version(optional_integer(driver, "DriverVersion"))
         return cls(versions[0], supported, tuple(cards), path, smi_fault, driver_fault)
-
-
-def version_numbers(value: str | None) -> tuple[int, ...]:
-    """The leading dotted number of a version text, as numbers: "13.3" -> (13, 3)."""
-    found = re.match(r"\s*(\d+(?:\.\d+)*)", value or "")
-    return tuple(int(part) for part in found[1].split(".")) if found else ()
 
 
 def cuda_error(code: int) -> str:

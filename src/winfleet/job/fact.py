@@ -15,5 +15,4 @@ class Job(BoxFact[JobState]):
         """The box command of this fact."""
         return Call("Get-BoxJob", Path=path, LogOffsetBytes=log_offset_bytes, LogMaxBytes=log_max_bytes)
 
-    command = call
     parse = staticmethod(JobState.parse)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from winfleet.answer import Model, ModelError, mapping, optional_integer, optional_text
-from winfleet.files.model import absolute_path
+from winfleet.path import absolute_path
 
 State = Literal["absent", "running", "done", "lost"]
 _STATES: tuple[State, ...] = ("absent", "running", "done", "lost")

@@ -17,10 +17,11 @@ from winfleet.answer import Difference
 from winfleet.call import Call
 from winfleet.current import box
 from winfleet.fact import read
-from winfleet.files.model import absolute_path
 from winfleet.job.fact import Job
 from winfleet.job.model import Download, JobState, Run, Step, Verify, check_steps, job_hash
-from winfleet.refusal import BoxError, FactUnreadable, Refused, box_operation
+from winfleet.operation import box_operation
+from winfleet.path import absolute_path
+from winfleet.refusal import BoxError, FactUnreadable, Refused
 from winfleet.waiting import say, step, until
 
 # Where the on-demand tasks of jobs live; one folder, so that teardown finds them.

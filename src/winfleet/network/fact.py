@@ -7,7 +7,7 @@ from typing import Any
 from winfleet.answer import items
 from winfleet.call import Call
 from winfleet.fact import BoxFact
-from winfleet.process.model import Listener
+from winfleet.network.model import Listener
 
 
 class Listeners(BoxFact[list[Listener]]):
@@ -17,8 +17,6 @@ class Listeners(BoxFact[list[Listener]]):
     def call(ports: list[int] | None = None) -> Call:
         """The box command of this fact."""
         return Call("Get-BoxListener", Port=ports)
-
-    command = call
 
     @staticmethod
     def parse(value: Any) -> list[Listener]:

@@ -1,4 +1,4 @@
-"""Processes."""
+"""Processes, and as whom they run."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from winfleet.answer import items
 from winfleet.call import Call
 from winfleet.fact import BoxFact
 from winfleet.process.model import Process
+from winfleet.process.process_token import ProcessToken
 
 
 class Processes(BoxFact[list[Process]]):
@@ -18,9 +19,18 @@ class Processes(BoxFact[list[Process]]):
         """The box command of this fact."""
         return Call("Get-BoxProcess", Name=names, ProcessId=process_ids)
 
-    command = call
-
     @staticmethod
     def parse(value: Any) -> list[Process]:
         """The processes. Raises ModelError."""
         return [Process.parse(item) for item in items(value, "Get-BoxProcess")]
+
+
+class ProcessTokens(BoxFact[list[ProcessToken]]):
+    """As whom and with which rights processes run."""
+
+    @staticmethod
+    def call(process_ids: list[int]) -> Call:
+        """The box command of this fact."""
+        return Call("Get-BoxProcessToken", ProcessId=process_ids)
+
+    parse = staticmethod(ProcessToken.parse_all)

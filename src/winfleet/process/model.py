@@ -1,4 +1,4 @@
-"""Processes and listening sockets of a box."""
+"""Processes of a box."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from winfleet.answer import Model, integer, mapping, optional_integer, optional_text, text
-from winfleet.files.model import normal_path
+from winfleet.path import normal_path
 
 
 @dataclass(frozen=True)
@@ -52,38 +52,3 @@ class Process(Model):
     def same_as(self, other: Process) -> bool:
         """True when both are one process, not a later one with the same id."""
         return (self.process_id, self.creation_time_utc) == (other.process_id, other.creation_time_utc)
-
-
-@dataclass(frozen=True)
-class Listener(Model):
-    """One listening TCP socket. Attributes: address, port, process_id, executable_path, creation_time_utc of
-    its owner."""
-
-    address: str
-    port: int
-    process_id: int
-    executable_path: str | None
-    creation_time_utc: str | None
-
-    @classmethod
-    def parse(cls, value: Any) -> Listener:
-        """From one item of Get-BoxListener. Raises ModelError."""
-        data = mapping(value, "Get-BoxListener")
-        return cls(
-            text(data, "LocalAddress"),
-            integer(data, "LocalPort"),
-            integer(data, "OwningProcess"),
-            optional_text(data, "ExecutablePath"),
-            optional_text(data, "CreationTimeUtc"),
-        )
-
-    @property
-    def loopback_only(self) -> bool:
-        """True when only the box itself can connect."""
-        return self.address.startswith("127.") or self.address in {"::1", "[::1]"}
-
-    def owned_by(self, executable: str) -> bool:
-        """True when the program at that full path listens."""
-        return self.executable_path is not None and normal_path(self.executable_path) == normal_path(
-            executable
-        )

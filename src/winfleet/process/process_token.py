@@ -1,4 +1,4 @@
-"""As whom and with which rights a process or a session runs."""
+"""As whom and with which rights a process runs."""
 
 from __future__ import annotations
 
@@ -41,22 +41,3 @@ class ProcessToken(Model):
                 )
             )
         return tokens
-
-
-@dataclass(frozen=True)
-class SessionRights(Model):
-    """Answer of Get-BoxSession, as far as rights go. Attributes: user_name, user_sid, elevated."""
-
-    user_name: str
-    user_sid: str | None
-    elevated: bool
-
-    @classmethod
-    def parse(cls, value: Any) -> SessionRights:
-        """From the answer. Raises ModelError."""
-        data = mapping(value, "Get-BoxSession")
-        return cls(
-            optional_text(data, "UserName") or "the session's account",
-            optional_text(data, "UserSid"),
-            bool(data.get("Elevated")),
-        )

@@ -15,5 +15,4 @@ class Registry(BoxFact[RegistryKey]):
         """The box command of this fact."""
         return Call("Get-BoxRegistry", Key=key, Name=names)
 
-    command = call
     parse = staticmethod(RegistryKey.parse)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from winfleet.account import model as account
 from winfleet.call import Call
 from winfleet.fact import BoxFact
 from winfleet.system import model as system
@@ -16,17 +15,4 @@ class System(BoxFact[system.System]):
         """The box command of this fact."""
         return Call("Get-BoxSystem")
 
-    command = call
     parse = staticmethod(system.System.parse)
-
-
-class Accounts(BoxFact[account.Accounts]):
-    """The SIDs of account names."""
-
-    @staticmethod
-    def call(names: list[str]) -> Call:
-        """The box command of this fact."""
-        return Call("Get-BoxAccount", Name=names)
-
-    command = call
-    parse = staticmethod(account.Accounts.parse)

@@ -8,18 +8,18 @@ from dataclasses import dataclass
 from pyinfra.api.hiddenvalue import HiddenValue
 
 from winfleet import diff
-from winfleet.account.model import Accounts as KnownAccounts
-from winfleet.account.model import known_sid
+from winfleet.account.fact import Accounts
+from winfleet.account.model import AccountSids, known_sid
 from winfleet.answer import Difference
 from winfleet.current import run
 from winfleet.fact import prefetch, read
 from winfleet.files.fact import Files
 from winfleet.refusal import BoxError, FactUnreadable, Refused
-from winfleet.system.fact import Accounts
+from winfleet.session.fact import Session
 from winfleet.task.check import elevation_reasons, password_faults, task_warnings
 from winfleet.task.difference import needs_restart, task_differences
 from winfleet.task.error import explained
-from winfleet.task.fact import Rights, Tasks, Validation
+from winfleet.task.fact import Tasks, Validation
 from winfleet.task.finding import needed_paths, state_findings
 from winfleet.task.merge import merged_task
 from winfleet.task.model import Task
@@ -79,11 +79,11 @@ def changes_of(tasks: Sequence[Task], states: Mapping[str, TaskState], passwords
     return changes
 
 
-def _accounts(tasks: Sequence[Task], observed: Sequence[Task], passwords: Passwords) -> KnownAccounts:
+def _accounts(tasks: Sequence[Task], observed: Sequence[Task], passwords: Passwords) -> AccountSids:
     """SIDs of all names, asked for in one call. Raises Refused when a declared one is unknown on the box."""
     names = {name for task in (*tasks, *observed) for name in task.accounts()} | set(passwords)
     asked = sorted(name for name in names if known_sid(name) is None)
-    accounts = read(Accounts, names=asked) if asked else KnownAccounts({}, {})
+    accounts = read(Accounts, names=asked) if asked else AccountSids({}, {})
     faults = []
     for task in tasks:
         unknown = [name for name in task.accounts() if accounts.sid(name) is None]
@@ -98,7 +98,7 @@ def _accounts(tasks: Sequence[Task], observed: Sequence[Task], passwords: Passwo
     return accounts
 
 
-def _password(task: Task, written: Task, passwords: Passwords, accounts: KnownAccounts) -> HiddenValue | None:
+def _password(task: Task, written: Task, passwords: Passwords, accounts: AccountSids) -> HiddenValue | None:
     """The password that Windows wants with this registration. Raises Refused when it is not there."""
     by_sid = {accounts.sid(name) or name.casefold(): secret for name, secret in passwords.items()}
     by_name = {name.casefold(): secret for name, secret in passwords.items()}
@@ -116,8 +116,8 @@ def _password(task: Task, written: Task, passwords: Passwords, accounts: KnownAc
 def validate(changes: Sequence[Change]) -> None:
     """Whether this session may register them, and what the box's scheduler says. Raises Refused with all."""
     calls = [Validation.call(change.task.path, change.xml, change.password) for change in changes]
-    prefetch([Rights.call(), *calls])
-    rights = read(Rights)
+    prefetch([Session.call(), *calls])
+    rights = read(Session)
     faults = []
     for change in changes:
         reasons = [] if rights.elevated else elevation_reasons(change.written, rights.user_sid)

@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Iterator
 
 from winfleet.account.model import known_sid
-from winfleet.files.model import absolute_path
+from winfleet.path import absolute_path
 from winfleet.task.action import ComHandler, Exec, SendEmail, ShowMessage
 from winfleet.task.model import Principal, Task
 from winfleet.task.schema import DEFAULT_PRINCIPAL_ID, LONGEST_PATH, PRIVILEGES, SERVICE_SIDS

@@ -1,6 +1,6 @@
 """When two values of a task's field mean the same, and how they are shown.
 
-Accounts by SID, durations in seconds, sets without order, paths without case and quotes, GUIDs without case,
+AccountSids by SID, durations in seconds, sets without order, paths without case and quotes, GUIDs without case,
 times as instants when both name a zone (research: windows.md 1.2).
 """
 
@@ -10,9 +10,9 @@ from collections.abc import Hashable, Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from winfleet.account.model import Accounts
+from winfleet.account.model import AccountSids
 from winfleet.answer import Difference
-from winfleet.files.model import normal_path
+from winfleet.path import normal_path
 from winfleet.task.duration import spoken
 from winfleet.task.schema import SETTINGS
 
@@ -27,7 +27,7 @@ _DURATIONS = frozenset(
 )
 
 
-def compare(result: list[Difference], field: str, found: Any, wanted: Any, accounts: Accounts) -> None:
+def compare(result: list[Difference], field: str, found: Any, wanted: Any, accounts: AccountSids) -> None:
     """Append a difference of this field when the values do not mean the same."""
     if found == wanted and type(found) is type(wanted):
         return
@@ -38,7 +38,7 @@ def compare(result: list[Difference], field: str, found: Any, wanted: Any, accou
         result.append(Difference(field, shown(name, found, accounts), shown(name, wanted, accounts)))
 
 
-def normal(name: str, value: Any, accounts: Accounts) -> Hashable:
+def normal(name: str, value: Any, accounts: AccountSids) -> Hashable:
     """What is compared for a field of this name."""
     if isinstance(value, bool):
         # True would equal 1, and a number is never meant where a switch is.
@@ -59,7 +59,7 @@ def normal(name: str, value: Any, accounts: Accounts) -> Hashable:
     return value  # type: ignore[no-any-return]
 
 
-def shown(name: str, value: Any, accounts: Accounts) -> str | None:
+def shown(name: str, value: Any, accounts: AccountSids) -> str | None:
     """The value for people; None for nothing."""
     if value is None or value == "" or value == frozenset():
         return None

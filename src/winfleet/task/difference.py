@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from winfleet.account.model import Accounts
+from winfleet.account.model import AccountSids
 from winfleet.answer import Difference
 from winfleet.task.action import Action, Exec, OtherAction, action_kind
 from winfleet.task.compare import compare, shown
@@ -46,7 +46,7 @@ _PRINCIPAL_FIELDS = (
 )
 
 
-def task_differences(found: Task | None, wanted: Task, accounts: Accounts) -> list[Difference]:
+def task_differences(found: Task | None, wanted: Task, accounts: AccountSids) -> list[Difference]:
     """Every declared field that differs, by name ("settings.priority",
     "triggers[watchdog].repetition.interval").
 
@@ -91,7 +91,9 @@ def _version_difference(found: Task | None, wanted: Task) -> Iterator[Difference
         yield Difference("schema_version", before, f"{wanted.schema_version} or later")
 
 
-def _settings_differences(found: Settings | None, wanted: Settings, accounts: Accounts) -> list[Difference]:
+def _settings_differences(
+    found: Settings | None, wanted: Settings, accounts: AccountSids
+) -> list[Difference]:
     result: list[Difference] = []
     for name, default in DEFAULTS.items():
         value = default if name in wanted.absent else getattr(wanted, name)
@@ -159,7 +161,7 @@ def _trigger_fields(trigger: Trigger) -> dict[str, Any]:
 
 
 def _trigger_differences(
-    found: Sequence[Trigger], wanted: Sequence[Trigger], accounts: Accounts
+    found: Sequence[Trigger], wanted: Sequence[Trigger], accounts: AccountSids
 ) -> list[Difference]:
     result: list[Difference] = []
     used: dict[str, int] = {}
@@ -183,7 +185,7 @@ def _trigger_differences(
     return result
 
 
-def _summary(trigger: Trigger, accounts: Accounts) -> str:
+def _summary(trigger: Trigger, accounts: AccountSids) -> str:
     parts = [_kind(trigger)]
     for name, value in _trigger_fields(trigger).items():
         text = shown(name.rpartition(".")[2], value, accounts)
@@ -196,7 +198,7 @@ def _summary(trigger: Trigger, accounts: Accounts) -> str:
 
 
 def _action_differences(
-    found: Sequence[Action], wanted: Sequence[Action], accounts: Accounts
+    found: Sequence[Action], wanted: Sequence[Action], accounts: AccountSids
 ) -> list[Difference]:
     result: list[Difference] = []
     for index in range(max(len(found), len(wanted))):

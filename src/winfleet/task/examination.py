@@ -7,10 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from winfleet.fact import prefetch, read
 from winfleet.files.fact import Files
-from winfleet.process.fact import Processes
+from winfleet.process.fact import Processes, ProcessTokens
 from winfleet.process.process_token import ProcessToken
 from winfleet.task.change import observed_task, task_states
-from winfleet.task.fact import ProcessTokens, TaskEvents, Tasks
+from winfleet.task.fact import TaskEvents, Tasks
 from winfleet.task.finding import (
     event_findings,
     needed_paths,

@@ -1,4 +1,4 @@
-"""Scheduled tasks, their log, and the rights of what they run."""
+"""Scheduled tasks and their log."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from pyinfra.api.hiddenvalue import HiddenValue
 from winfleet.answer import BoxFault, items, mapping
 from winfleet.call import Call
 from winfleet.fact import BoxFact
-from winfleet.process.process_token import ProcessToken, SessionRights
 from winfleet.task.event import TROUBLE, TaskHistory
 from winfleet.task.model import task_path
 from winfleet.task.state import TaskState
@@ -22,8 +21,6 @@ class Tasks(BoxFact[dict[str, TaskState]]):
     def call(paths: list[str]) -> Call:
         """The box command of this fact."""
         return Call("Get-BoxTask", TaskPath=[task_path(path) for path in paths])
-
-    command = call
 
     @staticmethod
     def parse(value: Any) -> dict[str, TaskState]:
@@ -39,8 +36,6 @@ class Validation(BoxFact[BoxFault | None]):
     def call(path: str, xml: str, password: HiddenValue | None = None) -> Call:
         """The box command of this fact."""
         return Call("Test-BoxTask", TaskPath=task_path(path), Xml=xml, Password=password)
-
-    command = call
 
     @staticmethod
     def parse(value: Any) -> BoxFault | None:
@@ -64,29 +59,4 @@ class TaskEvents(BoxFact[TaskHistory]):
             MaxEvents=most,
         )
 
-    command = call
     parse = staticmethod(TaskHistory.parse)
-
-
-class ProcessTokens(BoxFact[list[ProcessToken]]):
-    """As whom and with which rights processes run."""
-
-    @staticmethod
-    def call(process_ids: list[int]) -> Call:
-        """The box command of this fact."""
-        return Call("Get-BoxProcessToken", ProcessId=process_ids)
-
-    command = call
-    parse = staticmethod(ProcessToken.parse_all)
-
-
-class Rights(BoxFact[SessionRights]):
-    """Whose session this is, and whether it is elevated."""
-
-    @staticmethod
-    def call() -> Call:
-        """The box command of this fact."""
-        return Call("Get-BoxSession")
-
-    command = call
-    parse = staticmethod(SessionRights.parse)

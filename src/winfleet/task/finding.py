@@ -9,7 +9,7 @@ from __future__ import annotations
 import ntpath
 from collections.abc import Iterator, Sequence
 
-from winfleet.files.model import normal_path
+from winfleet.path import normal_path
 from winfleet.process.model import Process
 from winfleet.process.process_token import ProcessToken
 from winfleet.task.action import Exec

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
-from winfleet.account.model import Accounts
+from winfleet.account.model import AccountSids
 from winfleet.task.action import Action, Exec
 from winfleet.task.difference import DEFAULTS, REGISTRATION_FIELDS, pair_triggers
 from winfleet.task.model import Principal, Settings, Task
@@ -15,7 +15,7 @@ from winfleet.task.schema import SERVICE_SIDS
 from winfleet.task.trigger import LogonTrigger, SessionStateChangeTrigger, Trigger
 
 
-def merged_task(found: Task | None, wanted: Task, accounts: Accounts) -> Task:
+def merged_task(found: Task | None, wanted: Task, accounts: AccountSids) -> Task:
     """The task to register: what is declared, and whatever else is there already; accounts as SIDs."""
     base = found or Task(wanted.path)
     # An empty text says that there must be none: Windows is not given an empty element.
@@ -48,7 +48,7 @@ def _version(found: str | None, wanted: str | None) -> str | None:
     return max(known, key=version_number) if known else None
 
 
-def _principal(base: Principal, wanted: Principal, accounts: Accounts) -> Principal:
+def _principal(base: Principal, wanted: Principal, accounts: AccountSids) -> Principal:
     values = {
         one.name: (getattr(wanted, one.name) or None)
         if getattr(wanted, one.name) is not None
@@ -87,11 +87,11 @@ def _actions(found: Sequence[Action], wanted: Sequence[Action]) -> tuple[Action,
     return tuple(result)
 
 
-def _sid_or_name(name: str | None, accounts: Accounts) -> str | None:
+def _sid_or_name(name: str | None, accounts: AccountSids) -> str | None:
     return None if name is None else accounts.sid(name) or name
 
 
-def _with_sid(trigger: Trigger, accounts: Accounts) -> Trigger:
+def _with_sid(trigger: Trigger, accounts: AccountSids) -> Trigger:
     if isinstance(trigger, LogonTrigger | SessionStateChangeTrigger) and trigger.user is not None:
         return dataclasses.replace(trigger, user=_sid_or_name(trigger.user, accounts))
     return trigger

@@ -16,9 +16,10 @@ from winfleet.answer import Difference
 from winfleet.call import Call
 from winfleet.current import box, run
 from winfleet.fact import read
+from winfleet.operation import box_operation
 from winfleet.process.fact import Processes
 from winfleet.process.model import Process
-from winfleet.refusal import BoxError, Refused, box_operation
+from winfleet.refusal import BoxError, Refused
 from winfleet.task.change import (
     Passwords,
     announce,

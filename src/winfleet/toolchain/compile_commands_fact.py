@@ -15,5 +15,4 @@ class CompileCommands(BoxFact[compile_commands.CompileCommands]):
         """The box command of this fact."""
         return Call("Get-BoxCompileCommand", Path=path, Definition=definition)
 
-    command = call
     parse = staticmethod(compile_commands.CompileCommands.parse)

@@ -16,5 +16,4 @@ class Toolchain(BoxFact[toolchain.Toolchain]):
         """The box command of this fact."""
         return Call("Get-BoxToolchain", VcpkgRoot=vcpkg_root)
 
-    command = call
     parse = staticmethod(toolchain.Toolchain.parse)

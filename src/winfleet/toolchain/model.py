@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from winfleet.answer import Model, ModelError, items, mapping, optional_text, text
-from winfleet.gpu.model import version_numbers
+from winfleet.version import version_numbers
 
 
 @dataclass(frozen=True)

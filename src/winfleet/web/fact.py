@@ -27,5 +27,4 @@ class HttpGet(BoxFact[HttpAnswer]):
             MaxBodyBytes=max_body_bytes,
         )
 
-    command = call
     parse = staticmethod(HttpAnswer.parse)

@@ -1,0 +1,1 @@
+"""The session that this program has on a box."""
