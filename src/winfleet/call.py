@@ -1,8 +1,7 @@
 """A box command as data: cmdlet and parameters, printed as PowerShell, sent as JSON.
 
 The box commands are listed in docs/box-commands.md. A Call is a pyinfra StringCommand, so pyinfra prints it, masks its
-secrets and carries it through facts and operations untouched (research: pyinfra.md section 1, "A StringCommand
-subclass also arrives intact").
+secrets and carries it through facts and operations untouched (docs/facts/pyinfra.md#command-objects).
 
 Example::
 

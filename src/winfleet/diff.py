@@ -1,9 +1,9 @@
 """Differences as text, in the style of pyinfra's own ``--diff``.
 
 pyinfra prints a diff as ``@@ ... @@`` and lines that begin with ``-`` (red) and ``+`` (green), two lines of
-context (research: pyinfra.md "Diff style"). Here every line also carries the box's name, and line ends and
-trailing blanks that differ are made visible: a .bat with bare LF looks the same but breaks (windows.md
-section 4).
+context (docs/facts/pyinfra.md#diff-style). Here every line also carries the box's name, and line ends and
+trailing blanks that differ are made visible: a .bat with bare LF looks the same but breaks
+(docs/facts/windows.md#batch-files).
 
 Nothing in this module reads a box: a diff is computed whole, then printed in one go, so that the lines of
 several boxes do not mix.

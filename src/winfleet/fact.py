@@ -8,7 +8,7 @@ Example::
     state = read(Files, paths=[r"C:\\ninfer"])[r"C:\\ninfer"]
 
 `read` raises FactUnreadable instead of returning an empty default: pyinfra goes on with a default after a
-failed fact (research: pyinfra.md section 2), and an operation would then act on something that nobody
+failed fact (docs/facts/pyinfra.md#failed-facts), and an operation would then act on something that nobody
 observed.
 """
 

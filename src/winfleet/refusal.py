@@ -1,7 +1,8 @@
 """How one box stops without stopping the others.
 
-pyinfra ends the whole run when an operation or deploy code raises (research: pyinfra.md section 3). These
-exceptions and `winfleet.operation` turn every fault of one box into a failure of that box alone, in
+pyinfra ends the whole run when an operation or deploy code raises
+(docs/facts/pyinfra.md#exceptions-in-operations). These exceptions and `winfleet.operation` turn every fault of
+one box into a failure of that box alone, in
 plan and in execution; the exit code of the run becomes 1 because pyinfra counts every box that ever failed.
 """
 
@@ -39,7 +40,7 @@ def fail_box(message: str) -> None:
     """Print message for the current box and take it out of this run; the exit code becomes 1.
 
     Not `state.fail_hosts`: that one ends the run when the last box fails, and without -y asks on a terminal
-    that may not be there (research: pyinfra.md section 1, strategy flags).
+    that may not be there (docs/facts/pyinfra.md#exceptions-in-operations).
     """
     print_fault(message)
     state, host = run(), box()

@@ -138,7 +138,7 @@ def test_the_program_of_a_running_server_is_protected(served: EngineBox) -> None
 
 
 def test_stopping_the_task_leaves_the_server(served: EngineBox) -> None:
-    """Ending a task ends its action's process; what that started goes on (research: windows.md 1.6)."""
+    """Ending a task ends its action's process; what that started goes on (docs/facts/windows.md#ending-a-task)."""
     until(lambda: healthy(served))
     server = listener(served)
     served.call("Stop-BoxTask", TaskPath=TASK)

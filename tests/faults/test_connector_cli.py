@@ -258,7 +258,7 @@ def test_a_run_with_changes_but_without_terminal_and_y_is_an_error(
 
 
 def test_a_killed_run_and_the_next_one(box: LoopBox, folder: Path) -> None:
-    """27: SIGKILL in mid-command; the next run removes the shell that was left."""
+    """R27: SIGKILL in mid-command; the next run removes the shell that was left."""
     running = subprocess.Popen(
         [PYINFRA, f"@winrm/{ADDRESS}", *data_options(box), *pin(box), "-y", "exec", "--", "wait"],
         cwd=folder,

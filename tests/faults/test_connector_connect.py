@@ -74,7 +74,7 @@ def test_refused_port(box: LoopBox) -> None:
 
 @pytest.mark.parametrize("scheme", ["https", "http"])
 def test_a_host_that_accepts_and_stays_silent(box: LoopBox, scheme: str) -> None:
-    """22: an error within the connect timeout."""
+    """R22: an error within the connect timeout."""
     with listener(lambda connection: None) as port:
         text = refusal(box.connector(scheme, winrm_port=port, winrm_connect_timeout_s="0.5"))
     assert "does not answer" in text or "no answer" in text
@@ -130,7 +130,7 @@ def test_a_pin_may_be_written_with_colons_and_capitals(box: LoopBox) -> None:
 
 
 def test_basic_over_plain_http_is_refused_before_anything_is_sent(box: LoopBox) -> None:
-    """53"""
+    """R53"""
     text = refusal(box.connector("http", winrm_transport="basic"))
     assert "Basic over plain HTTP" in text
     assert box.events.counts("connection") == 0
@@ -155,13 +155,13 @@ def test_a_scheme_that_the_box_does_not_offer(box: LoopBox, scheme: str) -> None
 
 
 def test_strict_channel_binding_passes(box: LoopBox) -> None:
-    """51"""
+    """R51"""
     box.endpoint.limits.cbt_strict = True
     assert box.connected().run_shell_command("print on")[1].stdout == "on"
 
 
 def test_channel_binding_that_is_cut_off_fails_clearly(box: LoopBox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """51: as through a device that ends TLS."""
+    """R51: as through a device that ends TLS."""
     from winfleet.wire.endpoint import Endpoint
 
     box.endpoint.limits.cbt_strict = True
@@ -264,7 +264,7 @@ def test_the_box_without_powershell(box: LoopBox) -> None:
 
 
 def test_ipv6_addresses_get_brackets() -> None:
-    """54"""
+    """R54"""
     from winfleet.wire.endpoint import Endpoint
 
     assert Endpoint("a", "::1").url == "https://[::1]:5986/wsman"
@@ -279,7 +279,7 @@ TRUST = ("validate", "ca", "pin", "ignore")
 def test_the_environment_changes_nothing_about_trust(
     box: LoopBox, trust: str, environment: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """50: REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE neither widen nor narrow what is trusted."""
+    """R50: REQUESTS_CA_BUNDLE and CURL_CA_BUNDLE neither widen nor narrow what is trusted."""
     own = str(box.endpoint.certificate.certificate_file)
     if environment != "none":
         foreign = tmp_path / "foreign.pem"
@@ -320,7 +320,7 @@ def test_another_authority_is_refused(box: LoopBox, tmp_path: Path) -> None:
 def test_the_proxies_of_the_environment_are_not_used(
     box: LoopBox, scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """49"""
+    """R49"""
     for name in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
     monkeypatch.delenv("NO_PROXY", raising=False)

@@ -1,6 +1,6 @@
 """The connector while the network, the service or the process misbehaves; each case is a public report.
 
-The numbers are those of the reports in research/winrm-bug-log.md. Every test ends with a check that no
+R and a number names the report: docs/facts/winrm.md#reports. Every test ends with a check that no
 shell is left on the box (the `box` fixture).
 """
 
@@ -47,7 +47,7 @@ def result(output: Any) -> Any:
 def test_a_broken_exchange_is_invisible_and_nothing_runs_twice(
     box: LoopBox, scheme: str, action: str, kind: str
 ) -> None:
-    """1, 2, 4, 5, 14: also a text reply that was cut in the middle."""
+    """R1, R2, R4, R5, R14: also a text reply that was cut in the middle."""
     connector = box.connected(scheme)
     box.arm(kind, on=action)
     ok, output = connector.run_shell_command(CHANGE)
@@ -61,7 +61,7 @@ def test_a_broken_exchange_is_invisible_and_nothing_runs_twice(
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_one_new_handshake_after_an_idle_close(box: LoopBox, scheme: str) -> None:
-    """1, 4: the service closes a connection that was quiet; its old keys are not used again."""
+    """R1, R4: the service closes a connection that was quiet; its old keys are not used again."""
     box.endpoint.limits.connection_idle_s = 0.2
     connector = box.connected(scheme, winrm_idle_rehandshake_s="0.1")
     before = box.events.counts("handshake")
@@ -73,7 +73,7 @@ def test_one_new_handshake_after_an_idle_close(box: LoopBox, scheme: str) -> Non
 
 
 def test_a_sealed_connection_that_was_closed_unnoticed_recovers(box: LoopBox) -> None:
-    """1: without the precaution above, the old key is refused once (400), then all is well."""
+    """R1: without the precaution above, the old key is refused once (400), then all is well."""
     box.endpoint.limits.connection_idle_s = 0.2
     connector = box.connected("http", winrm_idle_rehandshake_s="3600")
     threading.Event().wait(0.6)
@@ -86,7 +86,7 @@ def test_a_sealed_connection_that_was_closed_unnoticed_recovers(box: LoopBox) ->
 def test_a_reply_later_than_the_read_timeout(
     box: LoopBox, scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """5, 14, 63: the connection is dropped silently, the result is fetched over a new one, once."""
+    """R5, R14, R63: the connection is dropped silently, the result is fetched over a new one, once."""
     monkeypatch.setattr("winfleet.wire.transport.READ_MARGIN_S", 0.5)
     connector = box.connected(scheme, winrm_operation_timeout_s=1)
     box.arm("silence", on="Receive", seconds=20)
@@ -97,7 +97,7 @@ def test_a_reply_later_than_the_read_timeout(
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_an_answer_soon_after_the_operation_timeout_is_no_failure(box: LoopBox, scheme: str) -> None:
-    """13: the read timeout leaves room after the operation timeout."""
+    """R13: the read timeout leaves room after the operation timeout."""
     connector = box.connected(scheme, winrm_operation_timeout_s=1)
     handshakes = box.events.counts("handshake")
     box.arm("delay_reply", on="Receive", seconds=2.0)
@@ -109,7 +109,7 @@ def test_an_answer_soon_after_the_operation_timeout_is_no_failure(box: LoopBox, 
 @pytest.mark.parametrize("code", [2150858793, 1460, 170])
 @pytest.mark.parametrize("kind", ["replace_reply", "fault"])
 def test_a_doubtful_send(box: LoopBox, scheme: str, code: int, kind: str) -> None:
-    """16, 17: the reply denies a Send that arrived (replace_reply) or that did not (fault)."""
+    """R16, R17: the reply denies a Send that arrived (replace_reply) or that did not (fault)."""
     connector = box.connected(scheme, winrm_operation_timeout_s=1)
     box.arm(kind, on="Send", code=code)
     assert connector.run_shell_command(CHANGE)[0]
@@ -118,7 +118,7 @@ def test_a_doubtful_send(box: LoopBox, scheme: str, code: int, kind: str) -> Non
 
 
 def test_input_that_never_arrives_is_a_defined_failure(box: LoopBox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """16: no acknowledgement after doubtful Sends: the process is ended, nothing hangs."""
+    """R16: no acknowledgement after doubtful Sends: the process is ended, nothing hangs."""
     monkeypatch.setattr(conversation, "MAX_RESENDS", 2)
     connector = box.connected(winrm_operation_timeout_s=1)
     box.arm("fault", on="Send", code=2150858793, times=None)
@@ -130,7 +130,7 @@ def test_input_that_never_arrives_is_a_defined_failure(box: LoopBox, monkeypatch
 
 
 def test_the_process_ends_with_words(box: LoopBox) -> None:
-    """19: exit code and stderr reach the user."""
+    """R19: exit code and stderr reach the user."""
     connector = box.connected()
     with pytest.raises(
         OutcomeUnknown, match="PowerShell ended with exit code 3; it said: OutOfMemory"
@@ -142,7 +142,7 @@ def test_the_process_ends_with_words(box: LoopBox) -> None:
 
 
 def test_the_process_ended_before_the_send(box: LoopBox) -> None:
-    """19: 109 on the Send; nothing was run, so the command runs in a new shell."""
+    """R19: 109 on the Send; nothing was run, so the command runs in a new shell."""
     connector = box.connected()
     box.arm("kill_process", on="Send")
     assert connector.run_shell_command(CHANGE)[0]
@@ -154,7 +154,7 @@ def test_the_process_ended_before_the_send(box: LoopBox) -> None:
 def test_a_command_without_end_is_stopped_and_the_box_goes_on(
     box: LoopBox, scheme: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """2, 20: the user sees the timeout, a Signal ends the process, the next command has a new shell."""
+    """R2, R20: the user sees the timeout, a Signal ends the process, the next command has a new shell."""
     monkeypatch.setattr("winfleet.connectors.winrm.SCRIPT_GRACE_S", 0.2)
     connector = box.connected(scheme, winrm_operation_timeout_s=1)
     with pytest.raises(TimeoutError, match="Invoke-BoxScript did not end within 1"):
@@ -168,7 +168,7 @@ def test_a_command_without_end_is_stopped_and_the_box_goes_on(
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("call", [Call("Get-BoxSystem"), CHANGE])
 def test_a_service_restart_between_two_commands_is_invisible(box: LoopBox, scheme: str, call: Call) -> None:
-    """24, 30: an unknown shell is never used again; what surely was not delivered runs in a new one."""
+    """R24, R30: an unknown shell is never used again; what surely was not delivered runs in a new one."""
     connector = box.connected(scheme)
     box.endpoint.restart_service()
     assert connector.run_shell_command(call)[0]
@@ -178,7 +178,7 @@ def test_a_service_restart_between_two_commands_is_invisible(box: LoopBox, schem
 
 
 def test_a_service_restart_in_mid_command_is_reported_not_repeated(box: LoopBox) -> None:
-    """24"""
+    """R24"""
     connector = box.connected(winrm_operation_timeout_s=1)
     box.arm("service_restart", on="Receive", after=1)
     with pytest.raises(OutcomeUnknown, match="shell is gone"):
@@ -199,7 +199,7 @@ def test_a_read_never_fails_but_says_what_happened(box: LoopBox) -> None:
 
 
 def test_an_old_shell_is_replaced_before_the_host_ends_it(box: LoopBox) -> None:
-    """24: shells of old hosts live 8 h."""
+    """R24: shells of old hosts live 8 h."""
     connector = box.connected(winrm_shell_max_age_s="0.05")
     threading.Event().wait(0.1)
     assert connector.run_shell_command("print on")[1].stdout == "on"
@@ -209,7 +209,7 @@ def test_an_old_shell_is_replaced_before_the_host_ends_it(box: LoopBox) -> None:
 
 @pytest.mark.parametrize("code", [2150859174, 2150859240])
 def test_too_many_operations_lead_to_a_new_shell(box: LoopBox, code: int) -> None:
-    """25, 64"""
+    """R25, R64"""
     connector = box.connected()
     box.arm("fault", on="Send", code=code)
     assert connector.run_shell_command(CHANGE)[0]
@@ -218,7 +218,7 @@ def test_too_many_operations_lead_to_a_new_shell(box: LoopBox, code: int) -> Non
 
 
 def test_too_many_shells_names_the_remedy(box: LoopBox) -> None:
-    """27"""
+    """R27"""
     box.endpoint.limits.max_shells_per_user = 1
     first = box.connected()
     with pytest.raises(ConnectError, match=r"too many shells are open for operator .*Remove-WSManInstance"):
@@ -228,7 +228,7 @@ def test_too_many_shells_names_the_remedy(box: LoopBox) -> None:
 
 
 def test_a_killed_run_leaves_no_shell_to_the_next_one(box: LoopBox) -> None:
-    """27: the note of an open shell whose process is gone makes the next run remove it."""
+    """R27: the note of an open shell whose process is gone makes the next run remove it."""
     from winfleet.wire import ledger
 
     killed = box.connected()
@@ -244,7 +244,7 @@ def test_a_killed_run_leaves_no_shell_to_the_next_one(box: LoopBox) -> None:
 
 
 def test_a_shell_that_could_not_be_deleted_is_removed_by_the_next_one(box: LoopBox) -> None:
-    """27"""
+    """R27"""
     connector = box.connected()
     box.arm("http_status", on="Delete", code=503, times=2)
     connector.disconnect()
@@ -255,7 +255,7 @@ def test_a_shell_that_could_not_be_deleted_is_removed_by_the_next_one(box: LoopB
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_profile_that_is_still_unloading(box: LoopBox, scheme: str) -> None:
-    """31"""
+    """R31"""
     box.arm("fault", on="Create", code=2147943418, times=2)
     assert box.connected(scheme).run_shell_command("print on")[1].stdout == "on"
     box.arm("fault", on="Create", code=2147943418, times=None)
@@ -265,7 +265,7 @@ def test_a_profile_that_is_still_unloading(box: LoopBox, scheme: str) -> None:
 
 
 def test_two_states_in_one_reply(box: LoopBox) -> None:
-    """45"""
+    """R45"""
     connector = box.connected()
     box.arm("two_states", on="Receive", times=None)
     with pytest.raises(OutcomeUnknown, match="exit code 77"):
@@ -274,7 +274,7 @@ def test_two_states_in_one_reply(box: LoopBox) -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_a_box_with_small_envelopes(box: LoopBox, scheme: str) -> None:
-    """47: steps down once, remembers, loses and doubles nothing."""
+    """R47: steps down once, remembers, loses and doubles nothing."""
     box.endpoint.limits.max_envelope_size_kb = 150
     connector = box.connected(scheme)
     content = random.Random(3).randbytes(1_500_000)
@@ -308,7 +308,7 @@ def test_a_failed_upload_leaves_no_part_behind(box: LoopBox) -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_twenty_callers_of_one_host_take_turns(box: LoopBox, scheme: str) -> None:
-    """7, 8: one connection, no 401 beyond the handshake, no 400."""
+    """R7, R8: one connection, no 401 beyond the handshake, no 400."""
     connector = box.connected(scheme)
     unauthorized = box.count("http_request", status=401)
     failures: list[Any] = []
@@ -331,7 +331,7 @@ def test_twenty_callers_of_one_host_take_turns(box: LoopBox, scheme: str) -> Non
 
 
 def test_many_sessions_to_one_box_at_once(box: LoopBox) -> None:
-    """8: N handshakes for N sessions, none fails."""
+    """R8: N handshakes for N sessions, none fails."""
     failures: list[Any] = []
     connectors = [box.connector("http") for _ in range(10)]
 
@@ -354,7 +354,7 @@ def test_many_sessions_to_one_box_at_once(box: LoopBox) -> None:
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_noise_and_fragments(box: LoopBox, scheme: str) -> None:
-    """59: noise before, between and after frames, and output in pieces of one byte."""
+    """R59: noise before, between and after frames, and output in pieces of one byte."""
     box.arm("fragment", on="Receive", times=None, size=50)
     noise = base64.b64encode(b"\r\nprogress 12%\xff\xfe\r\n").decode()
     box.arm("noise", on="Receive", times=6, data_base64=noise)
@@ -364,7 +364,7 @@ def test_noise_and_fragments(box: LoopBox, scheme: str) -> None:
 
 
 def test_disconnect_never_raises(box: LoopBox) -> None:
-    """36: not when the box is gone, not when it refuses us, not twice."""
+    """R36: not when the box is gone, not when it refuses us, not twice."""
     connector = box.connected()
     box.arm("unauthorized", on="Delete", times=2)
     connector.disconnect()
@@ -377,7 +377,7 @@ def test_disconnect_never_raises(box: LoopBox) -> None:
 
 
 def test_an_interrupted_run_deletes_its_shell(box: LoopBox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """27: Ctrl-C while a command runs: the Delete goes over a connection of its own."""
+    """R27: Ctrl-C while a command runs: the Delete goes over a connection of its own."""
     import requests
 
     connector = box.connected(winrm_operation_timeout_s=1)

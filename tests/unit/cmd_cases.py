@@ -1,7 +1,7 @@
 """Batch texts and what cmd.exe prints for each: run on the box's interpreter and on Wine's cmd.exe.
 
 `wine` holds what Wine 8 prints when that is not what Microsoft's cmd.exe prints (documented in `set /?`, `for
-/?`, `call /?`, `if /?` and research: windows.md section 4); None: the same.
+/?`, `call /?`, `if /?` and docs/facts/windows.md#batch-files); None: the same.
 """
 
 from __future__ import annotations

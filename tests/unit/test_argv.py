@@ -1,4 +1,4 @@
-"""The argument list: the seed's production line exactly, every flag reachable, nothing unsafe quoted."""
+"""The argument list: the published production line exactly, every flag reachable, nothing unsafe quoted."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def settings(**serve: Any) -> Settings:
     return Settings.model_validate({"serve": {"api_key": "env:NINFER_API_KEY", **serve}})
 
 
-def test_the_production_line_of_the_seed() -> None:
+def test_the_published_production_line() -> None:
     assert argv.full(settings(), "not-a-real-key", 7) == PRODUCTION.split()
 
 

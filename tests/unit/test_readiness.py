@@ -10,7 +10,7 @@ import pytest
 from ninfer_fleet.server.readiness import generation_fault
 from winfleet.web.model import HttpAnswer
 
-# As 3d11fd64 gives it (research: ninfer.md section 2): a model that thinks begins with reasoning_content.
+# As 3d11fd64 gives it (docs/facts/ninfer.md#chat-completion): a model that thinks begins with reasoning_content.
 CHOICE = {
     "index": 0,
     "message": {"role": "assistant", "content": "", "reasoning_content": "The"},

@@ -32,7 +32,7 @@ def group_data() -> list[dict[str, Any]]:
     return [{noun: values[noun] for noun in NOUNS if noun in values} for values in loaded]
 
 
-def test_the_declared_group_data_is_the_seeds_production() -> None:
+def test_the_declared_group_data_is_the_published_production_set() -> None:
     box = Settings.model_validate(merged(group_data()))
     assert (box.serve.max_context, box.serve.max_concurrency, box.serve.kv_dtype) == (131_072, 4, "rk4v4-e8")
     assert (box.serve.draft_tokens, box.serve.max_pending_requests, box.serve.disk_cache_gb) == (7, 64, 200)

@@ -1,6 +1,6 @@
 """One test for each public report of trouble with scheduled tasks: it cannot happen here.
 
-The number is that of the report in the project's log of such reports; what it was is in the docstring.
+The number is that of the report in docs/facts/windows.md#reports; what it was is in the docstring.
 """
 
 from __future__ import annotations

@@ -121,7 +121,7 @@ def test_auto_capacity_on_48_gb(free_gib: float, dtype: str, fits: int, starts: 
     assert result.starts is starts
 
 
-def test_the_seeds_rule_of_22_gib_free_does_not_start_and_29_4_gives_the_full_pool() -> None:
+def test_22_gib_free_does_not_start_and_29_4_gives_the_full_pool() -> None:
     load = Load(context_tokens=131_072, lanes=4, kv_dtype="rk4v4-e8", draft_tokens=7)
     assert not vram.plan(load, round(22.5 * GIB), CARD_48).starts
     full = vram.plan(load, round(29.4 * GIB), CARD_48)

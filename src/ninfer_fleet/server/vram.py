@@ -1,8 +1,8 @@
 """How much video memory NInfer takes, computed before it starts: pure arithmetic, no I/O.
 
-Source of every constant: the engine's own layout code and published figures of its users, collected and
-cross-checked in the project's research notes (geometry of the 27B model: 16 full-attention layers, 4 KV
-heads, head size 256, 48 GDN layers, pages of 64 tokens; MTP adds one KV layer). The unit tests hold each
+Source of every constant: the engine's own layout code and published figures of its users
+(docs/facts/ninfer.md#memory). Geometry of the 27B model: 16 full-attention layers, 4 KV heads, head size 256,
+48 GDN layers, pages of 64 tokens; MTP adds one KV layer. The unit tests hold each
 published row to within 2 %.
 """
 

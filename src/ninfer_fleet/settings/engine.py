@@ -24,7 +24,7 @@ class Engine(Values):
         description="git URL of the source",
     )
     commit: str = Field(
-        default="3d11fd64", description="the commit that the seed's figures were measured with"
+        default="3d11fd64", description="the commit that the published figures were measured with"
     )
     sm_count: int = Field(
         default=114,
@@ -59,7 +59,7 @@ class Engine(Values):
         default=24,
         ge=1,
         le=1024,
-        description="nvcc jobs; each takes 2 to 4 GiB of RAM, so 24 suits the seed's 512 GiB box",
+        description="nvcc jobs; each takes 2 to 4 GiB of RAM, so 24 suits a box of 512 GiB",
     )
     minimum_build_free_gib: int = Field(
         default=60, ge=1, le=100_000, description="vcpkg's ffmpeg and the objects take 40 to 60 GiB"

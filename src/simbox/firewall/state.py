@@ -55,7 +55,7 @@ def addresses(parameter: str, values: Iterable[str]) -> list[tuple[int, str]]:
     """Addresses as the service stores them: (the key's number: 4, 6, 42 or 62, and text); Any gives none.
 
     Masks for IPv4 networks, prefixes for IPv6, ranges as a-b, keywords in their own case for both families;
-    ranges that touch or overlap are merged (windows.md 3.3).
+    ranges that touch or overlap are merged (docs/facts/windows.md#how-windows-writes-addresses).
     """
     words: list[str] = []
     spans: dict[int, list[tuple[int, int]]] = {4: [], 6: []}

@@ -1,5 +1,5 @@
 """The folder of a detached job: job.json, started, pid, stdout.log, step, rc. What each file says, and the
-state they make together (research: windows.md 1.8)."""
+state they make together (docs/facts/windows.md#detached-jobs)."""
 
 from __future__ import annotations
 

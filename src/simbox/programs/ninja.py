@@ -7,7 +7,7 @@ import re
 from simbox import programs
 from simbox.programs.invocation import Invocation
 
-# Beside the exe files in a real build (ninfer.md section 3).
+# Beside the exe files in a real build (docs/facts/ninfer.md#files-of-a-build).
 DLLS = (
     "avcodec-62.dll",
     "avformat-62.dll",

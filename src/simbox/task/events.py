@@ -1,6 +1,6 @@
 """The scheduler's own log of a simulated box: Microsoft-Windows-TaskScheduler/Operational.
 
-Switched off until somebody enables it, as Windows ships it. Ids and what they tell: research windows.md 1.6;
+Switched off until somebody enables it, as Windows ships it. Ids and what they tell: docs/facts/windows.md#task-events;
 the names of the values: the events' manifest as public exports show it.
 """
 

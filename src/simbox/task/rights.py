@@ -42,7 +42,7 @@ def prepare(box: Box, path: str, xml: str, password: str | None = None) -> Node:
 
 
 def _check_rights(box: Box, task: Node) -> None:
-    """What only an elevated caller may register (windows.md 1.3)."""
+    """What only an elevated caller may register (docs/facts/windows.md#elevation-for-tasks)."""
     if box.store.get("system", "elevated"):
         return
     for_all = any(

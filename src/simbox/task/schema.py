@@ -1,7 +1,7 @@
 """The task schema as data: which element may hold what, defaults, and the order and omissions of the
 stored shape.
 
-Sources: MS-TSCH 2.5 and the TaskSchd pages (schema, defaults); research on pasted exports (stored shape).
+Sources: MS-TSCH 2.5 and the TaskSchd pages (schema, defaults); docs/facts/windows.md#stored-shape-of-a-task.
 """
 
 from __future__ import annotations

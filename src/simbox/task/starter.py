@@ -25,7 +25,7 @@ class StartedProcess(Protocol):
         ...
 
     def kill_root(self) -> None:
-        """TerminateProcess on this process alone: its children go on (windows.md 1.6), exit code 1."""
+        """TerminateProcess on this process alone: its children go on (docs/facts/windows.md#ending-a-task), exit code 1."""
         ...
 
     def kill_tree(self) -> None:

@@ -1,6 +1,6 @@
 """Who a connection belongs to: Basic, NTLM and Negotiate (SPNEGO), and the key that seals its bodies.
 
-The handshake is pyspnego's acceptor (research: winrm.md section 3.3). Windows ties an NTLM session to its TCP
+The handshake is pyspnego's acceptor (docs/facts/winrm.md#sealed-messages). Windows ties an NTLM session to its TCP
 connection; so does `ConnectionAuth`, one for each connection.
 """
 

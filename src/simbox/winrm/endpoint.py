@@ -222,7 +222,7 @@ class _Running:
             if len(body) > limit:
                 return HttpResponse(413)
         elif not connection.tls and not self._limits.allow_unencrypted:
-            # Windows logs the reason and tells the client nothing (research: winrm-bug-log.md 53).
+            # Windows logs the reason and tells the client nothing (docs/facts/winrm.md#r53).
             return HttpResponse(500, note={"reason": "unencrypted body refused"})
         address = self._endpoint.address
         host = f"[{address}]" if ":" in address else address

@@ -1,7 +1,7 @@
 """Faults that a box's WinRM service can be made to show, each taken from reports of real hosts.
 
 A FaultPlan is a list of armed faults; the service asks it at each stage of a request. Tests and the
-simulator's RPC change it while the service runs. Sources: research winrm.md section 8 and winrm-bug-log.md.
+simulator's RPC change it while the service runs. Sources: docs/facts/winrm.md#reports.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The configuration of a box's WinRM service: quotas, time limits, what it allows.
 
-Names and defaults are those of `winrm get winrm/config` (research: winrm.md section 1.8).
+Names and defaults are those of `winrm get winrm/config` (docs/facts/winrm.md#quotas-and-limits).
 """
 
 from __future__ import annotations

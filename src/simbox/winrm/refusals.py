@@ -1,4 +1,4 @@
-"""The faults a WS-Man service answers with: codes, kinds and texts (research: winrm.md section 1.7).
+"""The faults a WS-Man service answers with: codes, kinds and texts (docs/facts/winrm.md#fault-codes).
 
 The texts are ours, in the sense of Windows's; clients must decide by the code.
 """

@@ -1,6 +1,6 @@
 """Bodies sealed with the session key of the authentication: multipart/encrypted. Pure, no I/O.
 
-Shape: MS-WSMV 2.2.9.1 and measured clients (research: winrm.md section 3.3).
+Shape: MS-WSMV 2.2.9.1 and measured clients (docs/facts/winrm.md#sealed-messages).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """WS-Man messages as text: parse requests, render replies and faults. Pure functions, no I/O.
 
-Shapes: MS-WSMV and recorded traffic (research: winrm.md section 1). Requests are read tolerantly, because
+Shapes: MS-WSMV and recorded traffic (docs/facts/winrm.md#messages-of-a-shell). Requests are read tolerantly, because
 clients differ: `To` is ignored, namespaces of attributes, letter case of selector names, options and
 booleans do not matter.
 """
@@ -331,7 +331,7 @@ def render_output(
     Args:
         chunks: output; each becomes a Stream element of its own.
         exit_code: unsigned; not None ends the streams and the command.
-        running_too: put a Running state before Done, which some services do (research: winrm-bug-log.md 45).
+        running_too: put a Running state before Done, which some services do (docs/facts/winrm.md#r45).
     """
     parts = ["<rsp:ReceiveResponse>"]
     for name, data in chunks:

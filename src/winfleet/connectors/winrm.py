@@ -1,6 +1,6 @@
 """The @winrm connector: pyinfra's contract over one persistent PowerShell per box.
 
-Contract: research/pyinfra.md section 1. What a Call returns: see `WinRMConnector.run_shell_command`.
+Contract: docs/facts/pyinfra.md#connector-contract. What a Call returns: see `WinRMConnector.run_shell_command`.
 
 Example::
 

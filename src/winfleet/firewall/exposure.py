@@ -1,6 +1,6 @@
 """Who can reach a port of a box: what all firewall rules, profiles and defaults together let through.
 
-The algorithm (research: windows.md 3.6; precedence: MS-FASP): Block beats Allow beats the default of the
+The algorithm (docs/facts/windows.md#effective-exposure): Block beats Allow beats the default of the
 profile; a profile that is off lets everything in and its Block rules do nothing; shields up leaves only rules
 that let authenticated computers past Block rules. A rule that may apply or not widens what is possible and
 narrows what is certain, so between the two lies what nobody can tell without asking Windows.
@@ -22,7 +22,7 @@ from winfleet.firewall.scope import LINK_LOCAL, TAILNET, Doubts, Endpoint, at_en
 from winfleet.firewall.settings import ProfileSettings, settings_of
 from winfleet.network.networks import NetworkSet
 
-# Tailscale makes its adapter with this GUID on every machine (research: windows.md 3.5).
+# Tailscale makes its adapter with this GUID on every machine (docs/facts/windows.md#tailscale).
 TAILSCALE_GUID = "37217669-42da-4657-a55b-0d995d328250"
 _CATEGORIES = {"public": "public", "private": "private", "domainauthenticated": "domain", "domain": "domain"}
 _LOOPBACK = NetworkSet.parse(["127.0.0.0/8", "::1"])

@@ -12,8 +12,8 @@ from winfleet.firewall.scope import extent, program_path
 from winfleet.firewall.settings import POLICY_STORES
 from winfleet.network.networks import NetworkSet
 
-# The names that Windows gives to the rules it writes when a program listens for the first time (research:
-# windows.md 3.4).
+# The names that Windows gives to the rules it writes when a program listens for the first time
+# (docs/facts/windows.md#first-listen-rules).
 _QUERY_USER = re.compile(r"(?:TCP|UDP) Query User\{", re.IGNORECASE)
 
 

@@ -1,6 +1,7 @@
 """Windows Firewall of a box: rules of all stores, profiles, connections, and what may lead around them.
 
-Sources: MS-GPFAS 2.2.2, MS-FASP; research: windows.md 3.1 and 3.6.
+Sources: MS-GPFAS 2.2.2, MS-FASP; docs/facts/windows.md#firewall-rules,
+docs/facts/windows.md#effective-exposure.
 """
 
 from __future__ import annotations

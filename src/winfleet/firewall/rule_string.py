@@ -1,7 +1,8 @@
 """One firewall rule, and its registry string.
 
 Sources: MS-GPFAS 2.2.2.19 (grammar of the ``v2.NN|Key=Value|`` strings), MS-FASP 2.2.37 (what the fields
-mean); research: windows.md 3.1 and 3.3. The strings of Windows 10 1809 and later also have ``RA42``/``RA62``
+mean); docs/facts/windows.md#firewall-rules,
+docs/facts/windows.md#how-windows-writes-addresses. The strings of Windows 10 1809 and later also have ``RA42``/``RA62``
 for the address words that came with it.
 """
 

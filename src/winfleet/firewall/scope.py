@@ -51,7 +51,7 @@ class Endpoint(Model):
         """Every address that a packet to this one can come from.
 
         Windows takes a packet for an address only on the adapter that has it, and Tailscale's adapter brings
-        none but the tailnet's: so "any" there is no more than the tailnet (research: windows.md 3.5).
+        none but the tailnet's: so "any" there is no more than the tailnet (docs/facts/windows.md#tailscale).
         """
         return (TAILNET if self.tailscale else NetworkSet.any()).of_family(self.version)
 

@@ -1,7 +1,8 @@
 """Sets of IP addresses as intervals: equal sets are equal, however they were written.
 
-Windows rewrites addresses (research: windows.md 3.3): 100.64.0.0/10 reads back as 100.64.0.0/255.192.0.0,
-overlapping entries are merged, the order of a list changes. So nothing here compares text.
+Windows rewrites addresses (docs/facts/windows.md#how-windows-writes-addresses): 100.64.0.0/10 reads back as
+100.64.0.0/255.192.0.0, overlapping entries are merged, the order of a list changes. So nothing here compares
+text.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Declared tasks that cannot do what they are for: refused while planning, each with its reason.
 
-Facts: research windows.md 1.1, 1.5 to 1.7 and the entries of its bug log named here.
+Facts: docs/facts/windows.md#task-schema and the sections after it, and docs/facts/windows.md#reports for W
+and a number.
 """
 
 from __future__ import annotations
@@ -137,13 +138,12 @@ def _exec_faults(action: Exec) -> Iterator[str]:
             yield f"a path of {len(path)} characters; the scheduler takes {LONGEST_PATH}: {path[:60]}..."
     whole = f"{command} {action.arguments or ''}"
     if _SCRIPT_HOST.search(whole):
-        yield (
-            "Windows Script Host can be switched off by policy, then nothing runs and nothing is logged (W56)"
-        )
+        yield ("Windows Script Host can be switched off by policy, then nothing runs and nothing is logged")
     if _CMD.search(command) and _BACKGROUND_START.search(action.arguments or ""):
         yield (
             "cmd with 'start' ends at once: the task shows Ready, the child is lost to it and may be"
-            " killed with it; make the long-lived program the action (windows.md 1.6)"
+            " killed with it; make the long-lived program the action"
+            " (docs/facts/windows.md#ending-a-task)"
         )
 
 
@@ -182,7 +182,8 @@ def password_faults(principal: Principal, passwords: Collection[str]) -> Iterato
 
 
 def elevation_reasons(task: Task, own_sid: str | None = None) -> list[str]:
-    """What in this task only an administrator's session may register (windows.md 1.3, W17, W58).
+    """What in this task only an administrator's session may register
+    (docs/facts/windows.md#elevation-for-tasks, W17, W58).
 
     task: with SIDs for names, as it will be written. own_sid: of the session's account.
     """

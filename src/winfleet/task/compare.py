@@ -1,7 +1,7 @@
 """When two values of a task's field mean the same, and how they are shown.
 
-AccountSids by SID, durations in seconds, sets without order, paths without case and quotes, GUIDs without case,
-times as instants when both name a zone (research: windows.md 1.2).
+Accounts by SID, durations in seconds, sets without order, paths without case and quotes, GUIDs without case,
+times as instants when both name a zone (docs/facts/windows.md#stored-shape-of-a-task).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from winfleet.answer import Model, ModelError, integer, items, mapping, optional
 from winfleet.task.model import task_path
 from winfleet.task.xml_read import parsed
 
-# The events that tell of trouble, or of what somebody did to a task (research: windows.md 1.6).
+# The events that tell of trouble, or of what somebody did to a task (docs/facts/windows.md#task-events).
 EVENTS = {
     100: "started",
     101: "could not be started",

@@ -1,7 +1,8 @@
 """What is odd about a task on a box though its definition is right: told, never changed.
 
 A definition says what should run; whether it does, and with which priority and rights, only the live process
-tells (research: windows.md 1.1, 1.6, 1.7).
+tells (docs/facts/windows.md#task-priority, docs/facts/windows.md#ending-a-task,
+docs/facts/windows.md#accounts-and-sessions).
 """
 
 from __future__ import annotations

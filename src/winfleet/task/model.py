@@ -4,7 +4,7 @@ One set of classes serves both. In a declared task None means "not declared": su
 nor touched; an empty text, or no privileges, means that there must be none. An observed task
 (`task_parse.parse_task`) has every documented default filled in, so its settings hold no None. Durations are
 whole seconds; texts in ISO 8601 are accepted and turned into seconds. Source of names, defaults and limits:
-MS-TSCH 2.5 and the Task Scheduler schema; research: windows.md 1.1.
+MS-TSCH 2.5 and the Task Scheduler schema; docs/facts/windows.md#task-schema.
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 # Sources: Microsoft's "Task Scheduler Error and Success Constants" and NTSTATUS values; what they mean for a
-# task in the field: research windows.md 1.6.
+# task in the field: docs/facts/windows.md#task-result-codes.
 _RESULTS = {
     0x0: "succeeded",
     0x41300: "ready",

@@ -1,4 +1,7 @@
-"""What a task needs so that its program comes up by itself and stays up (research: windows.md 1.5)."""
+"""What a task needs so that its program comes up by itself and stays up.
+
+Facts: docs/facts/windows.md#restart-on-failure.
+"""
 
 from __future__ import annotations
 
@@ -73,7 +76,10 @@ def _retry_s(task: Task) -> int | None:
 def service_warnings(task: Task) -> Iterator[str]:
     """What a service lacks."""
     if task.settings.priority not in (4, 5, 6):
-        yield "priority is not 4 to 6: CPU, disk and memory priority are lowered (windows.md 1.1)"
+        yield (
+            "priority is not 4 to 6: CPU, disk and memory priority are lowered"
+            " (docs/facts/windows.md#task-priority)"
+        )
     repeats = any(
         trigger.enabled and trigger.repetition is not None and trigger.repetition.duration is None
         for trigger in task.triggers or ()
@@ -81,7 +87,7 @@ def service_warnings(task: Task) -> Iterator[str]:
     if not repeats:
         yield (
             "no trigger repeats for ever: restart_interval covers programs that could not be started, not"
-            " those that crashed or were killed (W16)"
+            " those that crashed or were killed (docs/facts/windows.md#restart-on-failure)"
         )
         if task.settings.start_when_available:
-            yield "start_when_available catches up a missed start after about 10 minutes only (W25)"
+            yield "start_when_available catches up a missed start after about 10 minutes only"

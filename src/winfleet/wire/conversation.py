@@ -1,6 +1,7 @@
 """The conversation with the loop in one shell: start it, send requests, collect their answers.
 
-The grammar is docs/box-commands.md section 1; the rules for doubt and loss are research/winrm.md 2.5 and 5.2.
+The grammar is docs/box-commands.md section 1; the rules for doubt and loss are
+docs/facts/winrm.md#lost-connections and docs/facts/winrm.md#bootstrap-line.
 A request carries a number that the loop never runs twice, so after any doubt the same request is sent again.
 A conversation ends with its shell; winfleet.wire.session makes the next one.
 """
@@ -95,11 +96,12 @@ class Conversation:
         self.shell.open(COMMAND_LINE)
         deadline = self._around.clock() + timeout_s
         line = bootstrap(self._reader.nonce, program.sha256).rstrip("\n")
-        # The empty line ends the statement for the host's reader, which collects lines until one (winrm.md
-        # 5.1).
+        # The empty line ends the statement for the host's reader, which collects lines until one
+        # (docs/facts/winrm.md#powershell-on-standard-input).
         self.shell.write(line.encode("ascii") + b"\n\n")
         self._await("loaded", deadline, timeout_s)
-        # Only now: the host's reader and the loader's reader have separate buffers (winrm.md 5.2).
+        # Only now: the host's reader and the loader's reader have separate buffers
+        # (docs/facts/winrm.md#bootstrap-line).
         self.shell.write(program.packed.strip() + b"\n")
         return self._await("ready", deadline, timeout_s).data
 

@@ -1,7 +1,6 @@
 """What can go wrong between controller and box: one class per kind, one line per message.
 
-All are OSErrors, because pyinfra ends the whole fleet's run for any other exception (research: pyinfra.md
-section 1, "Exceptions caught around a command"). A message says which box, what was found, what was wanted
+All are OSErrors, because pyinfra ends the whole fleet's run for any other exception (docs/facts/pyinfra.md#which-errors-end-a-run). A message says which box, what was found, what was wanted
 and how to mend it; known secrets are cut out of it.
 """
 

@@ -1,6 +1,7 @@
 """What the exceptions of pywinrm, requests and TLS mean for a box: one WireError with one line each.
 
-Codes and their meaning: research/winrm.md 1.7; what follows from them: 2.5.
+Codes and their meaning: docs/facts/winrm.md#fault-codes; what follows from them:
+docs/facts/winrm.md#lost-connections.
 """
 
 from __future__ import annotations

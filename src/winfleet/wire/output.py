@@ -19,7 +19,7 @@ class LineDecoder:
     """Cuts one stream, arriving in pieces split anywhere, into lines of text.
 
     Each line is UTF-8 if it is valid UTF-8, else it is read in the box's OEM code page, else with replacement
-    characters: native tools choose for themselves (research: winrm-bug-log.md 38, 39). A line feed byte is
+    characters: native tools choose for themselves (docs/facts/winrm.md#character-sets-of-programs). A line feed byte is
     never part of a longer character in these code pages, so lines are cut before they are decoded.
     """
 

@@ -1,6 +1,6 @@
 """Files to and from a box over its session: skipped when already there, checked by hash, replaced at once.
 
-Sizes and methods: research/winrm.md section 4. A file that fits in one message costs two requests (its hash
+Sizes and methods: docs/facts/winrm.md#file-transfer. A file that fits in one message costs two requests (its hash
 there, then its content); a larger one goes in parts that are not answered one by one, then one request checks
 the hash and puts it in place.
 """

@@ -1,4 +1,4 @@
-"""A shell over WinRS (MS-WSMV), on pywinrm's protocol; research: winrm.md sections 1 and 2.
+"""A shell over WinRS (MS-WSMV), on pywinrm's protocol (docs/facts/winrm.md#messages-of-a-shell).
 
 One connection for the conversation; a second one, made only when needed, to cancel or delete while the first
 hangs.
@@ -39,7 +39,8 @@ SHELL_URI = "http://schemas.microsoft.com/wbem/wsman/1/windows/shell/cmd"
 RECEIVE = "http://schemas.microsoft.com/wbem/wsman/1/windows/shell/Receive"
 CODE_PAGE_UTF8 = 65001
 IDLE_TIMEOUT = "PT1800S"
-"""After that long without a message the box removes the shell; a bare number is refused (winrm.md 1.3)."""
+"""After that long without a message the box removes the shell; a bare number is refused
+(docs/facts/winrm.md#shell-options)."""
 OLD_ENVELOPE_BYTES = 153_600
 SOAP_OVERHEAD_BYTES = 2_400
 """Header and tags of a Send are about 1.9 KB."""
@@ -258,7 +259,8 @@ class WinRSShell:
         """One message and its answer; raises WireError kinds."""
         quiet_s = self._clock() - self._last_exchange
         if self._box.sealed and self._entered and quiet_s > self._box.idle_rehandshake_s:
-            # The service has closed the connection or soon will, and its keys die with it (winrm.md 3.3).
+            # The service has closed the connection or soon will, and its keys die with it
+            # (docs/facts/winrm.md#sealed-messages).
             self._main.transport.close_session()
         self._main.allow(min(wait_s or self._box.operation_timeout_s, self._box.operation_timeout_s), read_s)
         self._hanging = True
