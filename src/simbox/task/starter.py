@@ -25,7 +25,8 @@ class StartedProcess(Protocol):
         ...
 
     def kill_root(self) -> None:
-        """TerminateProcess on this process alone: its children go on (docs/facts/windows.md#ending-a-task), exit code 1."""
+        """TerminateProcess on this process alone, exit code 1: its children go on
+        (docs/facts/windows.md#ending-a-task)."""
         ...
 
     def kill_tree(self) -> None:

@@ -1,8 +1,8 @@
 """Task XML read: both shapes that Windows gives.
 
 Windows keeps a task in a "stored" shape that differs from what was submitted: other order, most defaults
-dropped (docs/facts/windows.md#stored-shape-of-a-task). Reading fills the documented defaults, so both shapes of one task give
-equal models. What no published schema has is kept as it was found.
+dropped (docs/facts/windows.md#stored-shape-of-a-task). Reading fills the documented defaults, so both shapes of
+one task give equal models. What no published schema has is kept as it was found.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What can go wrong between controller and box: one class per kind, one line per message.
 
-All are OSErrors, because pyinfra ends the whole fleet's run for any other exception (docs/facts/pyinfra.md#which-errors-end-a-run). A message says which box, what was found, what was wanted
-and how to mend it; known secrets are cut out of it.
+All are OSErrors, because pyinfra ends the whole fleet's run for any other exception
+(docs/facts/pyinfra.md#which-errors-end-a-run). A message says which box, what was found, what was wanted and the
+remedy; known secrets are cut out of it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """HTTP below pywinrm: one connection, our own rules for certificates, proxies, timeouts and sealed bodies.
 
-pywinrm is used for NTLM, Kerberos and message encryption. What it leaves open is closed here (docs/facts/winrm.md#what-pywinrm-leaves-open, docs/facts/winrm.md#tls-and-proxies): the certificate pin, the environment's proxies and CA bundles, connect timeouts, a
-handshake that failed half-way (after which pywinrm would send the next body in clear), and clear bodies in
-answer to sealed ones.
+pywinrm is used for NTLM, Kerberos and message encryption. What it leaves open is closed here
+(docs/facts/winrm.md#what-pywinrm-leaves-open, docs/facts/winrm.md#tls-and-proxies): the certificate pin, the
+environment's proxies and CA bundles, connect timeouts, a handshake that failed half-way (after which pywinrm would
+send the next body in clear), and clear bodies in answer to sealed ones.
 """
 
 from __future__ import annotations
