@@ -204,6 +204,7 @@ class Acls:
                     {
                         "Path": path,
                         "Exists": False,
+                        "Directory": None,
                         "Sddl": None,
                         "OwnerSid": None,
                         "Protected": None,
@@ -216,6 +217,7 @@ class Acls:
                 {
                     "Path": path,
                     "Exists": True,
+                    "Directory": not self._box.filesystem.host(path).is_file(),
                     "Sddl": descriptor.text(),
                     "OwnerSid": descriptor.owner,
                     "Protected": descriptor.protected,

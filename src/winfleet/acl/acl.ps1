@@ -9,12 +9,13 @@ function ConvertTo-AclSddl {
 function Get-AclOfPath {
     param([string] $Path)
     $answer = [pscustomobject] @{
-        Path = $Path; Exists = $false; Sddl = $null; OwnerSid = $null; Protected = $null; Access = @()
+        Path = $Path; Exists = $false; Directory = $null; Sddl = $null; OwnerSid = $null; Protected = $null; Access = @()
     }
     if (-not (Test-Path -LiteralPath $Path)) { return $answer }
     $sidType = [System.Security.Principal.SecurityIdentifier]
     $acl = Get-Acl -LiteralPath $Path
     $answer.Exists = $true
+    $answer.Directory = -not [System.IO.File]::Exists($Path)
     $answer.Sddl = ConvertTo-AclSddl -Acl $acl
     $answer.OwnerSid = [string] $acl.GetOwner($sidType).Value
     $answer.Protected = [bool] $acl.AreAccessRulesProtected

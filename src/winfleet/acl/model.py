@@ -94,7 +94,7 @@ class Acl(Model):
     """The access list of one path.
 
     Attributes: path, exists, owner_sid, protected (inherits nothing from the parent), rules, sddl (as the box
-    gave it).
+    gave it), directory (None: there is nothing).
     """
 
     path: str
@@ -103,6 +103,7 @@ class Acl(Model):
     protected: bool
     rules: tuple[AccessRule, ...]
     sddl: str | None = None
+    directory: bool | None = None
 
     @classmethod
     def parse(cls, value: Any) -> Acl:
@@ -115,7 +116,9 @@ class Acl(Model):
         # SDDL has names (LA: the local Administrator) for accounts whose SID is another one on each box.
         if entries := items(data.get("Access"), "Access"):
             rules = tuple(_answered_rule(mapping(entry, "Access")) for entry in entries)
-        return cls(text(data, "Path"), True, optional_text(data, "OwnerSid") or owner, protected, rules, sddl)
+        owner = optional_text(data, "OwnerSid") or owner
+        directory = bool(data.get("Directory"))
+        return cls(text(data, "Path"), True, owner, protected, rules, sddl, directory)
 
 
 def rights_text(rights: int) -> str:

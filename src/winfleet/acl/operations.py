@@ -31,7 +31,6 @@ from winfleet.acl.model import (
 from winfleet.call import Call
 from winfleet.current import box
 from winfleet.fact import read
-from winfleet.files.fact import Files
 from winfleet.operation import box_operation
 from winfleet.path import absolute_path
 from winfleet.refusal import Refused
@@ -48,16 +47,15 @@ def protected(path: str, access: Sequence[Access], directory: bool = True) -> It
 
     Args:
         path: full path of a folder or file.
-        access: who may do what; on a folder also for what is in it. At least one account must keep full
-        access. directory: what path will be when it does not exist yet (in a plan).
+        access: who may do what; on a folder also for what is in it. At least one account must keep full access.
+        directory: what path will be when it does not exist yet (in a plan).
     """
     if not absolute_path(path):
         raise Refused(f"no full Windows path: {path!r}; write C:\\folder\\name")
     if not any(item.rights == "full" for item in access):
         raise Refused(f"{path}: nobody would keep full access; give it to SYSTEM or Administrators")
     found = next(iter(read(Acls, paths=[path]).values()), Acl(path, False, None, False, ()))
-    kind = next(iter(read(Files, paths=[path]).values())).kind if found.exists else None
-    rules = _rules(path, access, directory if kind in {None, "absent"} else kind != "file")
+    rules = _rules(path, access, directory if found.directory is None else found.directory)
     owner = owner_difference(found, _trusted(rules))
     differences = owner + acl_differences(found, rules)
     if not differences:
