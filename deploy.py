@@ -13,9 +13,7 @@ from ninfer_fleet import preflight, reads, settings
 from ninfer_fleet.engine import operations as engine
 from ninfer_fleet.model import operations as model
 from ninfer_fleet.server import operations as serve
-from winfleet.files import operations as files
-from winfleet.firewall import operations as firewall
-from winfleet.task import operations as scheduled_task
+from winfleet import files, firewall, task
 
 box = settings.declared(host)
 
@@ -34,7 +32,7 @@ if box and preflight.passed(box):
     key = files.put(name="API key", files=serve.key_file(box))
     depth = serve.draft_depth(name="Draft depth", box=box)
     launcher = serve.launcher(name="Launcher", box=box, template="templates/serve_task.bat.j2")
-    scheduled_task.present(name="Task that keeps the server running", tasks=[serve.task(box)])
+    task.present(name="Task that keeps the server running", tasks=[serve.task(box)])
     started_from = {
         "engine": built,
         "release": release,

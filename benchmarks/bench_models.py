@@ -15,7 +15,7 @@ from typing import Any
 
 from winfleet.firewall.exposure import exposure
 from winfleet.firewall.exposure_check import faults
-from winfleet.firewall.model import Firewall
+from winfleet.firewall.model import FirewallState
 
 RULES = 1_000
 RUNS = 15
@@ -86,7 +86,7 @@ def measured(what: str, action: Callable[..., object], *arguments: object) -> No
 
 def checked(given: dict[str, Any]) -> list[str]:
     """All that firewall.exposed_only_to reckons."""
-    return faults(exposure(Firewall.parse(given), 8080, EXE), NETWORKS)
+    return faults(exposure(FirewallState.parse(given), 8080, EXE), NETWORKS)
 
 
 def main() -> None:
@@ -94,8 +94,8 @@ def main() -> None:
     for hits in (5, RULES // 5):
         given = answer(hits)
         print(f"firewall of {RULES} rules, {hits} of them about the port")
-        measured("  parsed", Firewall.parse, given)
-        measured("  exposure computed", exposure, Firewall.parse(given), 8080, EXE)
+        measured("  parsed", FirewallState.parse, given)
+        measured("  exposure computed", exposure, FirewallState.parse(given), 8080, EXE)
         measured("  parsed, computed and held against the networks", checked, given)
 
 

@@ -10,16 +10,14 @@ from ninfer_fleet import settings
 from ninfer_fleet.engine import operations as engine
 from ninfer_fleet.model import operations as model
 from ninfer_fleet.server import operations as serve
-from winfleet.files import operations as files
-from winfleet.firewall import operations as firewall
-from winfleet.task import operations as scheduled_task
+from winfleet import files, firewall, task
 
 box = settings.declared(host)
 
 if box:
     layout = box.layout
     serve.stopped(name="Server stopped", box=box)
-    scheduled_task.absent(name="Tasks gone", paths=[box.task.path, *engine.job_tasks(), *model.job_tasks()])
+    task.absent(name="Tasks gone", paths=[box.task.path, *engine.job_tasks(), *model.job_tasks()])
     firewall.absent(name="Port closed", names=[box.network.rule_name])
     files.absent(
         name="Files gone, but for model, cache and logs",

@@ -22,8 +22,8 @@ from winfleet.fact import prefetch, read
 from winfleet.files.fact import ChildItems, Files
 from winfleet.files.model import FileState
 from winfleet.gpu.fact import Gpu
-from winfleet.gpu.model import Gpu as GpuModel
 from winfleet.gpu.model import GpuCard
+from winfleet.gpu.model import GpuState as GpuModel
 from winfleet.network.fact import Listeners
 from winfleet.network.model import Listener
 from winfleet.path import normal_path
@@ -31,9 +31,9 @@ from winfleet.process.fact import Processes
 from winfleet.process.model import Process
 from winfleet.refusal import FactUnreadable, fail_box
 from winfleet.system.fact import System
-from winfleet.system.model import System as SystemModel
+from winfleet.system.model import SystemState as SystemModel
 from winfleet.toolchain.fact import Toolchain
-from winfleet.toolchain.model import Toolchain as ToolchainModel
+from winfleet.toolchain.model import ToolchainState as ToolchainModel
 from winfleet.version import version_numbers
 
 GIB = vram.GIB

@@ -17,8 +17,9 @@ from typing import Any
 from pyinfra.api import StringCommand
 from pyinfra.api.command import HiddenValue
 
+from winfleet.redaction import MASK
+
 READ_VERBS = frozenset({"Get", "Test"})
-MASK = "*MASKED*"
 
 
 def _quoted(value: Any, masked: bool) -> str:
@@ -58,16 +59,26 @@ class Call(StringCommand):
         command: its name, ``Verb-BoxNoun``; the verbs Get and Test read, all others change.
         payload: raw bytes that travel beside the JSON (file content, stdin).
         timeout_s: longest time to wait for the answer; None: the connector's default.
+        volatile: the answer changes by itself (a process, a wait's own file): one that was fetched ahead serves
+            once, and no other is kept.
         parameters: by name as in docs/box-commands.md; None values are left out; HiddenValue marks a secret.
     """
 
     def __init__(
-        self, command: str, /, *, payload: bytes = b"", timeout_s: float | None = None, **parameters: Any
+        self,
+        command: str,
+        /,
+        *,
+        payload: bytes = b"",
+        timeout_s: float | None = None,
+        volatile: bool = False,
+        **parameters: Any,
     ) -> None:
         self.command = command
         self.parameters = {name: value for name, value in parameters.items() if value is not None}
         self.payload = payload
         self.timeout_s = timeout_s
+        self.volatile = volatile
         super().__init__(self._text(masked=True))
 
     @property

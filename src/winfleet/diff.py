@@ -12,15 +12,15 @@ several boxes do not mix.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from pyinfra import logger
 from pyinfra.api.output import format_text
 
 from winfleet.answer import Difference
 from winfleet.current import box, run
+from winfleet.redaction import MASK
 
-HIDDEN = "*MASKED*"
 _CONTEXT_LINES = 2
 
 
@@ -35,10 +35,18 @@ def decoded(content: bytes) -> str | None:
     return None if "\0" in text else text
 
 
-def _visible(line: str, other: Sequence[str]) -> str:
-    """The line as shown; marks for its end when a line of the other side differs from it only there."""
+def _spellings(lines: Iterable[str]) -> dict[str, set[str]]:
+    """The lines of a text by what of them is visible."""
+    found: dict[str, set[str]] = {}
+    for line in lines:
+        found.setdefault(line.rstrip(), set()).add(line)
+    return found
+
+
+def _visible(line: str, other: dict[str, set[str]]) -> str:
+    """The line as shown; marks for its end when a line of the other text differs from it only there."""
     plain = line.rstrip()
-    if not any(candidate.rstrip() == plain and candidate != line for candidate in other):
+    if not other.get(plain, set()) - {line}:
         return plain
     blanks = line.rstrip("\r\n")[len(plain) :]
     end = line[len(line.rstrip("\r\n")) :]
@@ -52,6 +60,7 @@ def text_lines(found: str, wanted: str) -> Iterator[str]:
     # keepends with "\n" only: splitlines would also cut at form feeds and the like, which are content.
     old = _cut(found)
     new = _cut(wanted)
+    old_spellings, new_spellings = _spellings(old), _spellings(new)
     for group in difflib.SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(_CONTEXT_LINES):
         first, last = group[0], group[-1]
         yield f"@@ -{_range(first[1], last[2])} +{_range(first[3], last[4])} @@"
@@ -59,9 +68,10 @@ def text_lines(found: str, wanted: str) -> Iterator[str]:
             if tag == "equal":
                 yield from (f"  {line.rstrip()}" for line in old[old_start:old_end])
                 continue
-            before, after = old[old_start:old_end], new[new_start:new_end]
-            yield from (format_text(f"- {_visible(line, after)}", "red") for line in before)
-            yield from (format_text(f"+ {_visible(line, before)}", "green") for line in after)
+            for line in old[old_start:old_end]:
+                yield format_text(f"- {_visible(line, new_spellings)}", "red")
+            for line in new[new_start:new_end]:
+                yield format_text(f"+ {_visible(line, old_spellings)}", "green")
 
 
 def _cut(text: str) -> list[str]:
@@ -84,8 +94,8 @@ def content_lines(found: bytes | None, wanted: bytes, secret: bool = False) -> I
     """
     if secret:
         if found is not None:
-            yield format_text(f"- {HIDDEN}", "red")
-        yield format_text(f"+ {HIDDEN}", "green")
+            yield format_text(f"- {MASK}", "red")
+        yield format_text(f"+ {MASK}", "green")
         return
     old, new = decoded(found or b""), decoded(wanted)
     if old is None or new is None:
@@ -109,9 +119,9 @@ def field_lines(differences: Iterable[Difference]) -> Iterator[str]:
     """The coloured lines of differing fields, each under its name."""
     for one in differences:
         if one.found is not None:
-            yield format_text(f"- {one.field}: {HIDDEN if one.secret else one.found}", "red")
+            yield format_text(f"- {one.field}: {MASK if one.secret else one.found}", "red")
         if one.wanted is not None:
-            yield format_text(f"+ {one.field}: {HIDDEN if one.secret else one.wanted}", "green")
+            yield format_text(f"+ {one.field}: {MASK if one.secret else one.wanted}", "green")
 
 
 def show(headline: str, lines: Iterable[str] = (), summary: str = "") -> None:

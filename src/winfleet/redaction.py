@@ -1,7 +1,7 @@
 """Keeps known secrets out of every line that this program prints or logs.
 
 pyinfra has no central redaction: output of commands, tracebacks and some headings are printed as they are
-(docs/facts/pyinfra.md#secrets-in-output). A secret that passes through `secrets.resolve`, a Call or the
+(docs/facts/pyinfra.md#secrets-in-output). A secret that passes through `secret_reference.resolve`, a Call or the
 connector is made known here; `install` then puts a filter in front of pyinfra's logger and of its echo
 function.
 """

@@ -12,7 +12,7 @@ from powershell import EngineBox
 
 from winfleet.firewall.exposure import exposure
 from winfleet.firewall.exposure_check import faults
-from winfleet.firewall.model import Firewall
+from winfleet.firewall.model import FirewallState
 from winfleet.firewall.rule import FIELDS, Rule, rule_differences
 
 RULE = Rule(
@@ -64,8 +64,8 @@ def rules(box: EngineBox) -> Iterator[EngineBox]:
     box.call("Remove-BoxFirewallRule", Name=[RULE.name])
 
 
-def read(box: EngineBox) -> Firewall:
-    return Firewall.parse(box.call("Get-BoxFirewall"))
+def read(box: EngineBox) -> FirewallState:
+    return FirewallState.parse(box.call("Get-BoxFirewall"))
 
 
 def differing(box: EngineBox) -> list[str]:

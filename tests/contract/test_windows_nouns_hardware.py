@@ -7,8 +7,8 @@ import json
 import pytest
 from powershell import EngineBox, engine_box
 
-from winfleet.gpu.model import Gpu
-from winfleet.toolchain.model import Toolchain
+from winfleet.gpu.model import GpuState
+from winfleet.toolchain.model import ToolchainState
 
 COMPILE_COMMANDS = [
     {"file": "C:/src/a.cu", "command": "nvcc.exe -DNINFER_TARGET_SM_COUNT=114 -arch=sm_89 -c C:/src/a.cu"},
@@ -33,7 +33,7 @@ def test_the_driver_tells_the_multiprocessors_that_nvidia_smi_does_not(box: Engi
     assert device["MultiprocessorCount"] == 114
     assert (device["ComputeCapabilityMajor"], device["ComputeCapabilityMinor"]) == (8, 9)
     assert device["TotalMemoryBytes"] == 49140 << 20
-    (card,) = Gpu.parse(answer).cards
+    (card,) = GpuState.parse(answer).cards
     assert (card.multiprocessors, card.name) == (114, "NVIDIA GeForce RTX 4090 D")
 
 
@@ -61,7 +61,7 @@ def test_a_chinese_windows_answers_in_its_code_page() -> None:
 def test_the_toolchain_is_found_where_it_is_installed(box: EngineBox) -> None:
     answer = box.call("Get-BoxToolchain")
     assert {one["Variable"] for one in answer["Cuda"]} == {"CUDA_PATH", "CUDA_PATH_V13_3"}
-    found = Toolchain.parse(answer)
+    found = ToolchainState.parse(answer)
     assert {toolkit.version for toolkit in found.cuda} == {"13.3"}
     assert [studio.toolset for studio in found.visual_studio] == ["14.44.35207"]
     assert found.visual_studio[0].vcvars64_path is not None

@@ -13,8 +13,7 @@ import pytest
 from pyinfra.api import output
 from pyinfra.api.command import HiddenValue
 
-from winfleet import redaction
-from winfleet import secret as secrets
+from winfleet import redaction, secret_reference
 from winfleet.wire.errors import Unreachable
 from winfleet.wire.output import LineDecoder
 
@@ -25,12 +24,12 @@ SECRET = "ex'am\"ple-\u4e2d secret"
 def _forget(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(redaction, "_known", set())
     monkeypatch.setattr(redaction, "_pattern", None)
-    monkeypatch.setattr(secrets, "_printed", {})
+    monkeypatch.setattr(secret_reference, "_printed", {})
 
 
 def test_from_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("EXAMPLE_SECRET", SECRET)
-    found = secrets.resolve("env:EXAMPLE_SECRET", "it")
+    found = secret_reference.resolve("env:EXAMPLE_SECRET", "it")
     assert found.unmask() == SECRET
     assert SECRET not in f"{found} {found!r}"
     assert redaction.redact(f"a {SECRET} b") == "a *MASKED* b"
@@ -41,7 +40,7 @@ def test_from_a_file_of_its_owner(tmp_path: Path, content: str) -> None:
     path = tmp_path / "key"
     path.write_bytes(content.encode())
     path.chmod(0o600)
-    assert secrets.resolve(f"file:{path}", "it").unmask() == SECRET
+    assert secret_reference.resolve(f"file:{path}", "it").unmask() == SECRET
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o644, 0o660])
@@ -49,8 +48,8 @@ def test_a_file_that_others_can_read_is_refused(tmp_path: Path, mode: int) -> No
     path = tmp_path / "key"
     path.write_text(SECRET)
     path.chmod(mode)
-    with pytest.raises(secrets.SecretUnavailable, match=rf"mode {mode:04o}.*chmod 600") as raised:
-        secrets.resolve(f"file:{path}", "it")
+    with pytest.raises(secret_reference.SecretUnavailable, match=rf"mode {mode:04o}.*chmod 600") as raised:
+        secret_reference.resolve(f"file:{path}", "it")
     assert SECRET not in str(raised.value)
 
 
@@ -59,7 +58,7 @@ def test_from_a_command_run_once(tmp_path: Path) -> None:
     script.write_text(f"open({str(tmp_path / 'count')!r}, 'a').write('x'); print({SECRET!r})")
     reference = f"cmd:{sys.executable} -X utf8 {script}"
     for _ in range(3):
-        assert secrets.resolve(reference, "it").unmask() == SECRET
+        assert secret_reference.resolve(reference, "it").unmask() == SECRET
     assert (tmp_path / "count").read_text() == "x"
 
 
@@ -78,8 +77,8 @@ def test_from_a_command_run_once(tmp_path: Path) -> None:
     ],
 )
 def test_references_that_lead_nowhere(reference: str, message: str) -> None:
-    with pytest.raises(secrets.SecretUnavailable, match=message) as raised:
-        secrets.resolve(reference, "winrm_password of gpu01")
+    with pytest.raises(secret_reference.SecretUnavailable, match=message) as raised:
+        secret_reference.resolve(reference, "winrm_password of gpu01")
     assert str(raised.value).startswith("winrm_password of gpu01: ")
     assert "hunter2" not in str(raised.value)
 
@@ -88,12 +87,12 @@ def test_a_file_with_several_lines_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "key"
     path.write_text("one\ntwo\n")
     path.chmod(0o600)
-    with pytest.raises(secrets.SecretUnavailable, match="2 lines"):
-        secrets.resolve(f"file:{path}", "it")
+    with pytest.raises(secret_reference.SecretUnavailable, match="2 lines"):
+        secret_reference.resolve(f"file:{path}", "it")
 
 
 def test_a_hidden_value_passes() -> None:
-    assert secrets.resolve(HiddenValue(SECRET), "it").unmask() == SECRET
+    assert secret_reference.resolve(HiddenValue(SECRET), "it").unmask() == SECRET
     assert redaction.redact(SECRET) == "*MASKED*"
 
 

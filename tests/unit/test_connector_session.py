@@ -535,7 +535,7 @@ def test_cached_answers_are_dropped_by(box: FakeBox, event: str) -> None:
 
 def test_what_changes_by_itself_is_read_again_each_time(box: FakeBox) -> None:
     session = session_of(box)
-    job = Call("Get-BoxJob", Path="C:\\job")
+    job = Call("Get-BoxJob", volatile=True, Path="C:\\job")
     session.prefetch([job])
     for _ in range(3):
         session.ask(job)

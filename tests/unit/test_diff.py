@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import re
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pyinfra.operations.util.files import generate_color_diff
 
@@ -19,12 +19,15 @@ def test_plain_texts_look_as_pyinfra_shows_them(old: list[str], new: list[str]) 
 
 
 @given(st.text("ab \t\r\n", max_size=30), st.text("ab \t\r\n", max_size=30))
+@example("\na", "a\n\n")
+@example("a\r\na\n", "a\na\r\n")
 def test_texts_that_differ_never_look_equal(old: str, new: str) -> None:
     shown = list(diff.text_lines(old, new))
     assert bool(shown) == (old != new)
-    removed = [line[2:] for line in shown if line.startswith("- ")]
-    added = [line[2:] for line in shown if line.startswith("+ ")]
-    assert removed != added or not shown
+    # As a reader takes it: what stood there, line after line, against what will stand there.
+    before = [line[2:] for line in shown if line[:2] in ("  ", "- ")]
+    after = [line[2:] for line in shown if line[:2] in ("  ", "+ ")]
+    assert before != after or not shown
 
 
 def test_invisible_differences_are_spelled_out() -> None:

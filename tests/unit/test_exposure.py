@@ -8,7 +8,7 @@ import pytest
 
 from winfleet.firewall.exposure import Row, exposure
 from winfleet.firewall.exposure_check import faults, query_user_rules, warnings
-from winfleet.firewall.model import Firewall, parse_rule
+from winfleet.firewall.model import FirewallState, parse_rule
 from winfleet.firewall.settings import settings_of
 from winfleet.network.networks import NetworkSet
 
@@ -41,7 +41,7 @@ def firewall(
     connections: tuple[Any, ...] = (ETHERNET, TAILSCALE),
     profiles: list[dict[str, Any]] | None = None,
     **more: Any,
-) -> Firewall:
+) -> FirewallState:
     """A box with our rule and Tailscale's, changed as said; stores other than local as ``group_policy=...``."""
     stores = {
         "GroupPolicy": more.pop("group_policy", {}),
@@ -49,7 +49,7 @@ def firewall(
         "AppContainer": more.pop("app", {}),
     }
     rules = {"ninfer-fleet-serve": OURS, "Tailscale-In": TAILSCALE_IN} if local is None else local
-    return Firewall.parse(
+    return FirewallState.parse(
         {
             "Stores": [
                 {
@@ -85,7 +85,7 @@ def both(extra: dict[str, str]) -> dict[str, str]:
     return {"ninfer-fleet-serve": OURS, "Tailscale-In": TAILSCALE_IN, **extra}
 
 
-def row(found: Firewall, address: str, profile: str = "private", program: str | None = EXE) -> Row:
+def row(found: FirewallState, address: str, profile: str = "private", program: str | None = EXE) -> Row:
     (wanted,) = [
         one
         for one in exposure(found, 8080, program).rows
@@ -94,7 +94,7 @@ def row(found: Firewall, address: str, profile: str = "private", program: str | 
     return wanted
 
 
-def told(found: Firewall, networks: list[str] = TAILNET) -> str:
+def told(found: FirewallState, networks: list[str] = TAILNET) -> str:
     return "\n".join(faults(exposure(found, 8080, EXE), networks))
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from packets import CATEGORIES, TAILSCALE, Packet, verdict
 
 from winfleet.firewall.exposure import Row, exposure
-from winfleet.firewall.model import Firewall
+from winfleet.firewall.model import FirewallState
 
 EXE = "C:\\ninfer\\ninfer-serve.exe"
 PORT = 8080
@@ -169,7 +169,7 @@ def sender(dice: random.Random, version: int, row: Row) -> str:
 def _agree(answer: dict[str, Any], dice: random.Random) -> None:
     rows = {
         (row.endpoint.address, row.endpoint.profile): row
-        for row in exposure(Firewall.parse(answer), PORT, EXE).rows
+        for row in exposure(FirewallState.parse(answer), PORT, EXE).rows
     }
     for _ in range(PACKETS_PER_FIREWALL):
         connection = dice.choice(answer["Connections"])

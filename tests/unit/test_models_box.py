@@ -15,23 +15,23 @@ from winfleet.account.model import AccountSids, known_sid
 from winfleet.answer import Model, ModelError, plain
 from winfleet.disk.model import DiskPlace
 from winfleet.files.model import FileState
-from winfleet.gpu.model import Gpu, bus_id, parse_smi
+from winfleet.gpu.model import GpuState, bus_id, parse_smi
 from winfleet.job.model import Environment, Run, Verify, check_steps, job_hash
 from winfleet.network.model import Listener
 from winfleet.network.port_ranges import PortRange, excluded_ranges, merged
 from winfleet.path import absolute_path, same_path
 from winfleet.process.model import Process
-from winfleet.system.model import System
-from winfleet.toolchain.compile_commands import CompileCommands
-from winfleet.toolchain.model import Toolchain, nvcc_versions
+from winfleet.system.model import SystemState
+from winfleet.toolchain.compile_commands import CompileCommandsState
+from winfleet.toolchain.model import ToolchainState, nvcc_versions
 from winfleet.web.model import HttpAnswer
 
 DATA = Path(__file__).parent.parent / "data" / "nvidia"
 REAL = (DATA / "h200-linux-580.159.xml").read_text()
 
 
-def smi(xml: str, devices: list[dict[str, Any]] | None = None, **changes: Any) -> Gpu:
-    return Gpu.parse(
+def smi(xml: str, devices: list[dict[str, Any]] | None = None, **changes: Any) -> GpuState:
+    return GpuState.parse(
         {
             "NvidiaSmi": {"Path": "C:\\smi.exe", "ExitCode": 0, "Xml": xml, "StandardError": "", **changes},
             "Driver": {
@@ -112,7 +112,7 @@ def test_the_desktop_is_seen_by_its_programs() -> None:
 
 
 def test_no_driver_and_broken_driver_are_told_apart() -> None:
-    absent = Gpu.parse({"NvidiaSmi": {"Path": None}, "Driver": {"Loaded": False, "Error": "not found"}})
+    absent = GpuState.parse({"NvidiaSmi": {"Path": None}, "Driver": {"Loaded": False, "Error": "not found"}})
     assert "no NVIDIA driver" in (absent.smi_fault or "")
     assert "nvcuda.dll" in (absent.driver_fault or "")
     broken = smi("", [], ExitCode=9, StandardError="couldn't communicate with the NVIDIA driver")
@@ -167,7 +167,7 @@ def test_toolchain() -> None:
         },
         "Vcpkg": None,
     }
-    found = Toolchain.parse(value)
+    found = ToolchainState.parse(value)
     assert [one.version for one in found.visual_studio] == ["18.0.1", "17.9.1"]
     assert found.visual_studio[1].toolset == "14.44.35207"
     assert found.visual_studio[0].vcvars64_path is None
@@ -296,7 +296,7 @@ def test_a_macro_must_reach_every_cuda_command(changes: dict[str, Any], good: bo
         "WithoutDefinition": 0,
         "Architectures": {},
     }
-    assert CompileCommands.parse({**value, **changes}).carries_only("114") is good
+    assert CompileCommandsState.parse({**value, **changes}).carries_only("114") is good
 
 
 def test_job_hash_depends_on_every_step_and_nothing_else() -> None:
@@ -346,10 +346,10 @@ def test_system() -> None:
         "ExcludedPortRangeText": "   8000   8100",
         "MachineEnvironment": {"CUDA_PATH": "C:\\CUDA"},
     }
-    found = System.parse(value)
+    found = SystemState.parse(value)
     assert found.build_number == 22631
     assert found.time_utc == "2026-09-02T00:00:00.0000000Z"
     assert found.excluded_by(8080) == PortRange(8000, 8100)
     assert found.excluded_by(9000) is None
     with pytest.raises(ModelError, match="Caption"):
-        System.parse({**value, "Caption": None})
+        SystemState.parse({**value, "Caption": None})

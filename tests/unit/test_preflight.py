@@ -12,12 +12,12 @@ from ninfer_fleet.preflight import Found, Verdict
 from ninfer_fleet.settings import Settings
 from winfleet.disk.model import DiskPlace
 from winfleet.files.model import FileState
-from winfleet.gpu.model import Gpu, GpuCard, GpuProcess
+from winfleet.gpu.model import GpuCard, GpuProcess, GpuState
 from winfleet.network.model import Listener
 from winfleet.network.port_ranges import PortRange
 from winfleet.process.model import Process
-from winfleet.system.model import System
-from winfleet.toolchain.model import CudaToolkit, Program, Toolchain, VisualStudio
+from winfleet.system.model import SystemState
+from winfleet.toolchain.model import CudaToolkit, Program, ToolchainState, VisualStudio
 
 GIB = 1024**3
 SERVER = r"C:\ninfer\current\ninfer-serve.exe"
@@ -33,8 +33,8 @@ CARD = GpuCard(
     compute_capability="8.9",
     cuda_ordinal=0,
 )
-GPU = Gpu(driver_version="616.56", cuda_version="13.3", cards=(CARD,))
-SYSTEM = System(
+GPU = GpuState(driver_version="616.56", cuda_version="13.3", cards=(CARD,))
+SYSTEM = SystemState(
     computer_name="GPU01",
     caption="Microsoft Windows 11 Pro",
     version="10.0.22631",
@@ -51,7 +51,7 @@ SYSTEM = System(
     excluded_ports=(PortRange(50_000, 50_059),),
     machine_environment={},
 )
-TOOLS = Toolchain(
+TOOLS = ToolchainState(
     cuda=(CudaToolkit("CUDA_PATH_V13_3", r"C:\CUDA\v13.3", "13.3", "13.3.33"),),
     visual_studio=(
         VisualStudio(r"C:\VS", "Visual Studio 2022", "17.14", "14.44.35207", r"C:\VS\vcvars64.bat", True),
@@ -104,7 +104,7 @@ def found(**changes: Any) -> Found:
     return dataclasses.replace(base, **changes)
 
 
-def card(**changes: Any) -> Gpu:
+def card(**changes: Any) -> GpuState:
     return dataclasses.replace(GPU, cards=(dataclasses.replace(CARD, **changes),))
 
 
@@ -124,7 +124,7 @@ def test_a_healthy_box_passes_and_is_described_in_one_line() -> None:
 
 REFUSED = [
     (
-        found(gpu=Gpu(None, None, (), smi_fault="no NVIDIA driver is installed")),
+        found(gpu=GpuState(None, None, (), smi_fault="no NVIDIA driver is installed")),
         "no NVIDIA driver is installed",
     ),
     (found(gpu=card(multiprocessors=128)), "128 SMs, the engine is built for 114"),

@@ -32,7 +32,7 @@ from winfleet.operation import box_operation
 from winfleet.refusal import BoxError, Refused, failed
 from winfleet.toolchain.compile_commands_fact import CompileCommands
 from winfleet.toolchain.fact import Toolchain
-from winfleet.toolchain.model import Toolchain as ToolchainModel
+from winfleet.toolchain.model import ToolchainState as ToolchainModel
 
 SM_COUNT_MACRO = "NINFER_TARGET_SM_COUNT"
 # Source files hold UTF-8; on a Chinese Windows cl.exe reads them as code page 936 (C4819, C2001) unless told.

@@ -21,7 +21,7 @@ from simbox import service
 from winfleet.call import Call
 from winfleet.contract import Case, Outcome, load_cases, report, run_case
 from winfleet.contract.remote import RemoteBox, ScratchLeft, remote_box
-from winfleet.secret import SecretUnavailable
+from winfleet.secret_reference import SecretUnavailable
 from winfleet.wire.errors import WireError
 
 INVENTORY = Path("inventory/fleet.yml")

@@ -27,7 +27,7 @@ from ninfer_fleet.fleet.fleet_yaml import InventoryError, load
 from ninfer_fleet.settings.declared import NOUNS, merged
 from ninfer_fleet.settings.trap import Values, refuse
 from ninfer_fleet.settings.wording import shown, wanted
-from winfleet import secret as secrets
+from winfleet import secret_reference
 
 __all__ = ["Box", "Groups", "InventoryError", "add", "read_fleet"]
 
@@ -57,7 +57,7 @@ class Box(Values):
     @field_validator("password")
     @classmethod
     def _reference(cls, password: str) -> str:
-        if not secrets.is_reference(password) or not password.partition(":")[2].strip():
+        if not secret_reference.is_reference(password) or not password.partition(":")[2].strip():
             raise refuse(
                 "found a literal text (not shown); wanted: a reference env:NAME, file:PATH or cmd:COMMAND",
                 "name the place of the password, never the password itself",

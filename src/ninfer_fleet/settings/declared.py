@@ -20,7 +20,7 @@ from ninfer_fleet.settings.serve import Serve
 from ninfer_fleet.settings.task import Task
 from ninfer_fleet.settings.trap import Values, refuse
 from ninfer_fleet.settings.wording import shown, wanted
-from winfleet import secret as secrets
+from winfleet import secret_reference
 from winfleet.refusal import Refused, fail_box
 
 
@@ -68,7 +68,7 @@ class Settings(Values):
         unsafe."""
         if self.serve.api_key is None:
             return None
-        return check_key(secrets.resolve(self.serve.api_key, "serve.api_key"))
+        return check_key(secret_reference.resolve(self.serve.api_key, "serve.api_key"))
 
     @model_validator(mode="after")
     def _fits_together(self) -> Settings:
@@ -228,7 +228,7 @@ def declared(host: Any) -> Settings | None:
     except ValidationError as error:
         fail_box("Declared settings refused:\n" + "\n".join(f"  {line}" for line in refusals(error)))
         return None
-    except (Refused, secrets.SecretUnavailable) as error:
+    except (Refused, secret_reference.SecretUnavailable) as error:
         fail_box(f"Declared settings refused:\n  {error}")
         return None
     for warning in settings.serve.warnings():

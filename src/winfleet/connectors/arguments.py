@@ -9,7 +9,7 @@ from typing import Any
 from pyinfra.api.hiddenvalue import HiddenValue
 
 from winfleet import redaction
-from winfleet.call import MASK
+from winfleet.redaction import MASK
 from winfleet.wire.errors import ArgumentRefused
 
 UNIX_ONLY = frozenset(

@@ -13,8 +13,7 @@ from pyinfra.api.hiddenvalue import HiddenValue
 from pyinfra.connectors.base import DataMeta
 from typing_extensions import TypedDict
 
-from winfleet import redaction
-from winfleet import secret as secrets
+from winfleet import redaction, secret_reference
 from winfleet.wire.endpoint import HTTP_PORT, HTTPS_PORT, Endpoint, normal_pin
 from winfleet.wire.errors import SettingRefused
 from winfleet.wire.session import SessionSettings
@@ -111,7 +110,7 @@ def refuse_unknown(keys: Iterable[str], name: str) -> None:
 def endpoint(data: Mapping[str, Any], name: str, connect_timeout_s: float) -> Endpoint:
     """The endpoint that the host data of box name describe.
 
-    Raises: SettingRefused for settings that are unsafe or not understood, secrets.SecretUnavailable.
+    Raises: SettingRefused for settings that are unsafe or not understood, secret_reference.SecretUnavailable.
     """
     if data.get("winrm_refused"):
         raise SettingRefused(name, str(data["winrm_refused"]))
@@ -188,7 +187,7 @@ def _password(data: Mapping[str, Any], name: str) -> HiddenValue | None:
             "a reference env:NAME, file:PATH or cmd:COMMAND",
             "correct it in the inventory",
         )
-    return secrets.resolve(value, f"winrm_password of {name}")
+    return secret_reference.resolve(value, f"winrm_password of {name}")
 
 
 def _switch(data: Mapping[str, Any], key: str, name: str) -> bool:

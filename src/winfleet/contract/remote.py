@@ -95,7 +95,7 @@ def remote_box(data: Mapping[str, Any], name: str, platform: str, parent: str) -
     """An open session to the box that the host data of @winrm describe, and an empty scratch folder on it; both are
     gone at the end.
 
-    Raises: the WireError kinds of connecting, SettingRefused, secrets.SecretUnavailable, ScratchLeft.
+    Raises: the WireError kinds of connecting, SettingRefused, SecretUnavailable, ScratchLeft.
     """
     whole = {key: meta.default for key, meta in winrm_data.META.items()} | dict(data)
     endpoint = winrm_data.endpoint(whole, name, CONNECT_TIMEOUT_S)

@@ -47,15 +47,22 @@ SHOWN_BYTES = 256 * 1024
 class FileContent:
     """A declared file.
 
-    Attributes: path (full), content (bytes; a HiddenValue holding bytes or text is a secret: it is never
-    shown), access (None: whatever the folder gives; else exactly these, nothing inherited, set before the
-    content arrives), read_only (None: not declared).
+    Attributes: path (full), content (bytes, or text, which is written as UTF-8 with the line ends that it has; a
+    HiddenValue holding either is a secret: it is never shown), access (None: whatever the folder gives; else
+    exactly these, nothing inherited, set before the content arrives), read_only (None: not declared).
+
+    Raises: TypeError where the content is neither, when it is declared and not in the middle of an apply.
     """
 
     path: str
-    content: bytes | HiddenValue = field(repr=False)
+    content: bytes | str | HiddenValue = field(repr=False)
     access: tuple[Access, ...] | None = None
     read_only: bool | None = None
+
+    def __post_init__(self) -> None:
+        raw: Any = self.content.unmask() if isinstance(self.content, HiddenValue) else self.content
+        if not isinstance(raw, bytes | str):
+            raise TypeError(f"content of {self.path}: found {type(raw).__name__}, wanted text or bytes")
 
     @property
     def secret(self) -> bool:
@@ -64,9 +71,7 @@ class FileContent:
 
     def data(self) -> bytes:
         """The bytes of the file. Never print them when the file is secret."""
-        if not isinstance(self.content, HiddenValue):
-            return self.content
-        raw: Any = self.content.unmask()
+        raw: Any = self.content.unmask() if isinstance(self.content, HiddenValue) else self.content
         return raw if isinstance(raw, bytes) else str(raw).encode()
 
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from winfleet.answer import Model
-from winfleet.firewall.model import ALL_PROFILES, Connection, Firewall
+from winfleet.firewall.model import ALL_PROFILES, Connection, FirewallState
 from winfleet.firewall.rule_string import FirewallRule
 from winfleet.firewall.scope import LINK_LOCAL, TAILNET, Doubts, Endpoint, at_endpoint, extent, for_listener
 from winfleet.firewall.settings import ProfileSettings, settings_of
@@ -99,7 +99,7 @@ class Exposure(Model):
         return tuple(row for row in self.rows if row.current)
 
 
-def exposure(firewall: Firewall, port: int, program: str | Sequence[str] | None = None) -> Exposure:
+def exposure(firewall: FirewallState, port: int, program: str | Sequence[str] | None = None) -> Exposure:
     """Who can reach TCP port of a program, at each address of the box and under each profile.
 
     Args:
@@ -108,7 +108,7 @@ def exposure(firewall: Firewall, port: int, program: str | Sequence[str] | None 
 
     Example::
 
-        [row.classes for row in exposure(read(Firewall), 8080, r"C:\\\\ninfer\\\\ninfer-serve.exe").current]
+        [row.classes for row in exposure(read(FirewallState), 8080, r"C:\\\\ninfer\\\\ninfer-serve.exe").current]
     """
     programs = (program,) if isinstance(program, str) else None if program is None else tuple(program)
     candidates = [
@@ -257,7 +257,7 @@ def _is_tailscale(connection: Connection, address: str) -> bool:
     return is_its_adapter and (address in TAILNET or ipaddress.ip_address(address).is_link_local)
 
 
-def _blind_spots(firewall: Firewall) -> Iterator[str]:
+def _blind_spots(firewall: FirewallState) -> Iterator[str]:
     if (firewall.service_status or "").casefold() != "running":
         yield f"the firewall service (MpsSvc) is {firewall.service_status or 'not there'}"
     for product in firewall.products or ():
@@ -266,7 +266,7 @@ def _blind_spots(firewall: Firewall) -> Iterator[str]:
     yield from firewall.unreadable
 
 
-def _forwards(firewall: Firewall, port: int) -> Iterator[str]:
+def _forwards(firewall: FirewallState, port: int) -> Iterator[str]:
     for proxy in firewall.proxies:
         if proxy.connect_port in (None, port):
             yield f"a port proxy ({proxy.kind}) brings connections to {proxy.listen} on to {proxy.connect}"

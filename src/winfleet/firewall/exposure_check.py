@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from winfleet.firewall.exposure import Exposure, Row, Share, classified, shadowers
-from winfleet.firewall.model import Firewall
+from winfleet.firewall.model import FirewallState
 from winfleet.firewall.rule_string import FirewallRule
 from winfleet.firewall.scope import extent, program_path
 from winfleet.firewall.settings import POLICY_STORES
@@ -17,7 +17,7 @@ from winfleet.network.networks import NetworkSet
 _QUERY_USER = re.compile(r"(?:TCP|UDP) Query User\{", re.IGNORECASE)
 
 
-def query_user_rules(firewall: Firewall, programs: Iterable[str]) -> list[FirewallRule]:
+def query_user_rules(firewall: FirewallState, programs: Iterable[str]) -> list[FirewallRule]:
     """The enabled rules that a first-listen prompt left behind for one of these paths."""
     ours = {program_path(program) for program in programs}
     return [

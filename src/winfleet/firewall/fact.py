@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from winfleet.call import Call
 from winfleet.fact import BoxFact
-from winfleet.firewall import model as firewall
+from winfleet.firewall.model import FirewallState
 
 
-class Firewall(BoxFact[firewall.Firewall]):
+class Firewall(BoxFact[FirewallState]):
     """All rules of all stores, profiles and connections."""
 
     @staticmethod
@@ -15,4 +15,4 @@ class Firewall(BoxFact[firewall.Firewall]):
         """The box command of this fact."""
         return Call("Get-BoxFirewall")
 
-    parse = staticmethod(firewall.Firewall.parse)
+    parse = staticmethod(FirewallState.parse)

@@ -1,4 +1,4 @@
-"""Windows Firewall of a box: rules of all stores, profiles, connections, and what may lead around them.
+"""Windows FirewallState of a box: rules of all stores, profiles, connections, and what may lead around them.
 
 Sources: MS-GPFAS 2.2.2, MS-FASP; docs/facts/windows.md#firewall-rules,
 docs/facts/windows.md#effective-exposure.
@@ -18,9 +18,9 @@ __all__ = [
     "OWN_PREFIX",
     "SPARE_SUFFIX",
     "Connection",
-    "Firewall",
     "FirewallProfile",
     "FirewallRule",
+    "FirewallState",
     "PortProxy",
     "Product",
     "parse_rule",
@@ -82,7 +82,7 @@ class Product(Model):
 
 
 @dataclass(frozen=True)
-class Firewall(Model):
+class FirewallState(Model):
     """Answer of Get-BoxFirewall.
 
     Attributes: rules (of all stores), profiles, connections, service_status ("Running"), unreadable (rule
@@ -99,7 +99,7 @@ class Firewall(Model):
     products: tuple[Product, ...] | None = None
 
     @classmethod
-    def parse(cls, value: Any) -> Firewall:
+    def parse(cls, value: Any) -> FirewallState:
         """From the JSON value. Raises ModelError."""
         data = mapping(value, "Get-BoxFirewall")
         rules, unreadable = [], []

@@ -89,7 +89,7 @@ def rules(rules: Sequence[Rule], purge: bool = False) -> Iterator[Any]:
         _check_written(changed)
 
 
-def _tell_findings(found: model.Firewall, rules: Sequence[Rule]) -> None:
+def _tell_findings(found: model.FirewallState, rules: Sequence[Rule]) -> None:
     """Findings, no change: rules of others are theirs, and a policy cannot be changed from the box."""
     prefix = box().print_prefix
     for rule in rules:
@@ -230,7 +230,7 @@ def _refuse_senseless(
         raise Refused("disable_query_user needs program: rules of other programs are never switched off")
 
 
-def _with_rules(found: model.Firewall, rules: Sequence[Rule]) -> model.Firewall:
+def _with_rules(found: model.FirewallState, rules: Sequence[Rule]) -> model.FirewallState:
     declared = [rule.rule() for rule in rules if not rule.faults()]
     names = {rule.name.lower() for rule in declared}
     names |= {rule.name.lower() for rule in found.spares(names)}
@@ -239,7 +239,7 @@ def _with_rules(found: model.Firewall, rules: Sequence[Rule]) -> model.Firewall:
 
 
 def _assert_exposed(
-    found: model.Firewall, port: int, networks: Sequence[str], programs: Sequence[str] | None
+    found: model.FirewallState, port: int, networks: Sequence[str], programs: Sequence[str] | None
 ) -> None:
     seen = exposure(found, port, programs)
     for warning in exposure_check.warnings(seen, networks):

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from winfleet.call import Call
 from winfleet.fact import BoxFact
-from winfleet.gpu import model as gpu
+from winfleet.gpu.model import GpuState
 
 
-class Gpu(BoxFact[gpu.Gpu]):
+class Gpu(BoxFact[GpuState]):
     """All cards: memory, display, driver, multiprocessors."""
 
     @staticmethod
     def call() -> Call:
         """The box command of this fact."""
-        return Call("Get-BoxGpu")
+        return Call("Get-BoxGpu", volatile=True)
 
-    parse = staticmethod(gpu.Gpu.parse)
+    parse = staticmethod(GpuState.parse)

@@ -92,7 +92,7 @@ class GpuCard(Model):
 
 
 @dataclass(frozen=True)
-class Gpu(Model):
+class GpuState(Model):
     """All cards of a box.
 
     Attributes: driver_version ("616.56"; None without a driver), cuda_version (highest that the driver
@@ -113,7 +113,7 @@ class Gpu(Model):
         return version_numbers(self.driver_version)
 
     @classmethod
-    def parse(cls, value: Any) -> Gpu:
+    def parse(cls, value: Any) -> GpuState:
         """From the JSON value of Get-BoxGpu. Raises ModelError."""
         data = mapping(value, "Get-BoxGpu")
         smi = mapping(data.get("NvidiaSmi") or {}, "NvidiaSmi")

@@ -13,6 +13,8 @@ class Job(BoxFact[JobState]):
     @staticmethod
     def call(path: str, log_offset_bytes: int | None = None, log_max_bytes: int | None = None) -> Call:
         """The box command of this fact."""
-        return Call("Get-BoxJob", Path=path, LogOffsetBytes=log_offset_bytes, LogMaxBytes=log_max_bytes)
+        return Call(
+            "Get-BoxJob", volatile=True, Path=path, LogOffsetBytes=log_offset_bytes, LogMaxBytes=log_max_bytes
+        )
 
     parse = staticmethod(JobState.parse)

@@ -16,7 +16,7 @@ class Listeners(BoxFact[list[Listener]]):
     @staticmethod
     def call(ports: list[int] | None = None) -> Call:
         """The box command of this fact."""
-        return Call("Get-BoxListener", Port=ports)
+        return Call("Get-BoxListener", volatile=True, Port=ports)
 
     @staticmethod
     def parse(value: Any) -> list[Listener]:

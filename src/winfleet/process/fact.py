@@ -17,7 +17,7 @@ class Processes(BoxFact[list[Process]]):
     @staticmethod
     def call(names: list[str] | None = None, process_ids: list[int] | None = None) -> Call:
         """The box command of this fact."""
-        return Call("Get-BoxProcess", Name=names, ProcessId=process_ids)
+        return Call("Get-BoxProcess", volatile=True, Name=names, ProcessId=process_ids)
 
     @staticmethod
     def parse(value: Any) -> list[Process]:
@@ -31,6 +31,6 @@ class ProcessTokens(BoxFact[list[ProcessToken]]):
     @staticmethod
     def call(process_ids: list[int]) -> Call:
         """The box command of this fact."""
-        return Call("Get-BoxProcessToken", ProcessId=process_ids)
+        return Call("Get-BoxProcessToken", volatile=True, ProcessId=process_ids)
 
     parse = staticmethod(ProcessToken.parse_all)

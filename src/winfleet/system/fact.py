@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from winfleet.call import Call
 from winfleet.fact import BoxFact
-from winfleet.system import model as system
+from winfleet.system.model import SystemState
 
 
-class System(BoxFact[system.System]):
+class System(BoxFact[SystemState]):
     """Windows version, memory, pending reboot, reserved ports, machine environment."""
 
     @staticmethod
@@ -15,4 +15,4 @@ class System(BoxFact[system.System]):
         """The box command of this fact."""
         return Call("Get-BoxSystem")
 
-    parse = staticmethod(system.System.parse)
+    parse = staticmethod(SystemState.parse)

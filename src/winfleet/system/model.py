@@ -11,7 +11,7 @@ from winfleet.network.port_ranges import PortRange, excluded_ranges
 
 
 @dataclass(frozen=True)
-class System(Model):
+class SystemState(Model):
     """Answer of Get-BoxSystem.
 
     Attributes: computer_name; caption ("Microsoft Windows 11 Pro"); version ("10.0.22631"); build_number;
@@ -38,7 +38,7 @@ class System(Model):
     machine_environment: Mapping[str, str]
 
     @classmethod
-    def parse(cls, value: Any) -> System:
+    def parse(cls, value: Any) -> SystemState:
         """From the JSON value. Raises ModelError."""
         data = mapping(value, "Get-BoxSystem")
         build = data.get("BuildNumber")

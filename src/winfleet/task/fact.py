@@ -20,7 +20,7 @@ class Tasks(BoxFact[dict[str, TaskState]]):
     @staticmethod
     def call(paths: list[str]) -> Call:
         """The box command of this fact."""
-        return Call("Get-BoxTask", TaskPath=[task_path(path) for path in paths])
+        return Call("Get-BoxTask", volatile=True, TaskPath=[task_path(path) for path in paths])
 
     @staticmethod
     def parse(value: Any) -> dict[str, TaskState]:
@@ -35,7 +35,7 @@ class Validation(BoxFact[BoxFault | None]):
     @staticmethod
     def call(path: str, xml: str, password: HiddenValue | None = None) -> Call:
         """The box command of this fact."""
-        return Call("Test-BoxTask", TaskPath=task_path(path), Xml=xml, Password=password)
+        return Call("Test-BoxTask", volatile=True, TaskPath=task_path(path), Xml=xml, Password=password)
 
     @staticmethod
     def parse(value: Any) -> BoxFault | None:
@@ -54,6 +54,7 @@ class TaskEvents(BoxFact[TaskHistory]):
         """The box command of this fact. most: of the events of each task."""
         return Call(
             "Get-BoxTaskEvent",
+            volatile=True,
             TaskPath=[task_path(path) for path in paths],
             Id=sorted(ids if ids is not None else TROUBLE),
             MaxEvents=most,

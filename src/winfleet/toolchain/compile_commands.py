@@ -10,7 +10,7 @@ from winfleet.answer import Model, integer, mapping
 
 
 @dataclass(frozen=True)
-class CompileCommands(Model):
+class CompileCommandsState(Model):
     """Answer of Get-BoxCompileCommand.
 
     Attributes: exists, commands (all), cuda_commands, values (value of the definition -> number of CUDA
@@ -26,7 +26,7 @@ class CompileCommands(Model):
     architectures: Mapping[str, int]
 
     @classmethod
-    def parse(cls, value: Any) -> CompileCommands:
+    def parse(cls, value: Any) -> CompileCommandsState:
         """From the JSON value. Raises ModelError."""
         data = mapping(value, "Get-BoxCompileCommand")
         if not data.get("Exists"):

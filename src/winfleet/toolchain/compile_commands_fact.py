@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from winfleet.call import Call
 from winfleet.fact import BoxFact
-from winfleet.toolchain import compile_commands
+from winfleet.toolchain.compile_commands import CompileCommandsState
 
 
-class CompileCommands(BoxFact[compile_commands.CompileCommands]):
+class CompileCommands(BoxFact[CompileCommandsState]):
     """What the compile_commands.json at path says of a definition."""
 
     @staticmethod
@@ -15,4 +15,4 @@ class CompileCommands(BoxFact[compile_commands.CompileCommands]):
         """The box command of this fact."""
         return Call("Get-BoxCompileCommand", Path=path, Definition=definition)
 
-    parse = staticmethod(compile_commands.CompileCommands.parse)
+    parse = staticmethod(CompileCommandsState.parse)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from winfleet.call import Call
 from winfleet.fact import BoxFact
-from winfleet.toolchain import model as toolchain
+from winfleet.toolchain.model import ToolchainState
 
 
-class Toolchain(BoxFact[toolchain.Toolchain]):
+class Toolchain(BoxFact[ToolchainState]):
     """CUDA, Visual Studio, CMake, Ninja, Git, curl, and vcpkg under vcpkg_root (None: where the machine names
     it)."""
 
@@ -16,4 +16,4 @@ class Toolchain(BoxFact[toolchain.Toolchain]):
         """The box command of this fact."""
         return Call("Get-BoxToolchain", VcpkgRoot=vcpkg_root)
 
-    parse = staticmethod(toolchain.Toolchain.parse)
+    parse = staticmethod(ToolchainState.parse)

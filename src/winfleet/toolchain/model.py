@@ -60,7 +60,7 @@ class Program(Model):
 
 
 @dataclass(frozen=True)
-class Toolchain(Model):
+class ToolchainState(Model):
     """Answer of Get-BoxToolchain: cuda (all toolkits), visual_studio (newest first), programs, vcpkg."""
 
     cuda: tuple[CudaToolkit, ...]
@@ -74,7 +74,7 @@ class Toolchain(Model):
     vswhere_path: str | None
 
     @classmethod
-    def parse(cls, value: Any) -> Toolchain:
+    def parse(cls, value: Any) -> ToolchainState:
         """From the JSON value. Raises ModelError."""
         data = mapping(value, "Get-BoxToolchain")
         programs = mapping(data.get("Programs") or {}, "Programs")

@@ -21,6 +21,7 @@ class HttpGet(BoxFact[HttpAnswer]):
         """The box command of this fact."""
         return Call(
             "Get-BoxHttp",
+            volatile=True,
             Url=url,
             TimeoutSeconds=timeout_s,
             BearerFile=bearer_file,

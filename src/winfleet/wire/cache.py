@@ -8,24 +8,6 @@ from collections.abc import Callable
 from winfleet.call import Call
 from winfleet.wire.exchange import Answer
 
-VOLATILE = frozenset(
-    {
-        "Get-BoxJob",
-        "Get-BoxHttp",
-        "Get-BoxProcess",
-        "Get-BoxListener",
-        "Get-BoxTask",
-        "Get-BoxTaskEvent",
-        "Get-BoxProcessToken",
-        "Test-BoxTask",
-        "Get-BoxFilePart",
-        "Get-BoxGpu",
-    }
-)
-"""Commands whose answer changes by itself: one that was fetched ahead serves once, else a wait would never
-end.
-"""
-
 MAX_AGE_S = 120.0
 """Longest use of an answer: a user may think about a plan for minutes while the box goes on."""
 
@@ -39,16 +21,17 @@ class AnswerCache:
 
     def put(self, call: Call, answer: Answer, *, ahead: bool) -> None:
         """Keep the answer of a reading call; ahead: it was fetched before somebody asked."""
-        if call.reads and answer.ok and not call.payload and (ahead or call.command not in VOLATILE):
+        if call.reads and answer.ok and not call.payload and (ahead or not call.volatile):
             self._answers[call.key()] = (self._clock(), answer)
 
     def take(self, call: Call) -> Answer | None:
-        """The kept answer, or None. That of a volatile command is given out once."""
+        """The kept answer, or None. That of a volatile call is given out once, else a wait would never
+        end."""
         if not self.holds(call):
             return None
         key = call.key()
         answer = self._answers[key][1]
-        if call.command in VOLATILE:
+        if call.volatile:
             del self._answers[key]
         return answer
 

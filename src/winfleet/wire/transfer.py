@@ -14,7 +14,8 @@ import secrets
 from collections.abc import Callable
 from typing import IO, Any
 
-from winfleet.call import MASK, Call
+from winfleet.call import Call
+from winfleet.redaction import MASK
 from winfleet.wire.errors import TransferFailed, WireError
 from winfleet.wire.exchange import Answer
 from winfleet.wire.session import Session
@@ -67,7 +68,13 @@ def get(session: Session, where: str, path: str, file: IO[bytes], progress: Prog
     size_bytes, done_bytes = int(there["SizeBytes"]), 0
     with session.hold():
         while done_bytes < size_bytes:
-            call = Call("Get-BoxFilePart", Path=path, OffsetBytes=done_bytes, LengthBytes=DOWNLOAD_PART_BYTES)
+            call = Call(
+                "Get-BoxFilePart",
+                volatile=True,
+                Path=path,
+                OffsetBytes=done_bytes,
+                LengthBytes=DOWNLOAD_PART_BYTES,
+            )
             answer = session.run([call])[0]
             if not answer.ok:
                 raise _failed(where, f"{path} was not read", answer)
