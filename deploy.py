@@ -12,6 +12,7 @@ from pyinfra import host
 from ninfer_fleet import preflight, reads, settings
 from ninfer_fleet.engine import operations as engine
 from ninfer_fleet.model import operations as model
+from ninfer_fleet.owner import OWNER
 from ninfer_fleet.server import operations as serve
 from winfleet import files, firewall, task
 
@@ -26,7 +27,7 @@ if box and preflight.passed(box):
     artifact = model.present(name="Model verified", box=box)
 
     # Before the launcher, whose change stops the server: a port that is open to others leaves it as it was.
-    firewall.rules(name="Port open to Tailscale only", rules=[serve.firewall_rule(box)])
+    firewall.rules(name="Port open to Tailscale only", rules=[serve.firewall_rule(box)], owner=OWNER)
     firewall.exposed_only_to(name="Port closed to everybody else", **serve.exposure(box))
 
     key = files.put(name="API key", files=serve.key_file(box))

@@ -12,6 +12,7 @@ from pathlib import Path
 from powershell import EngineBox, engine_box
 
 from ninfer_fleet.fleet import accept
+from ninfer_fleet.owner import OWNER
 from simbox.box import EngineName
 from simbox.engines.engine import Process
 from winfleet.call import Call
@@ -155,7 +156,7 @@ def direct_box(kind: Kind) -> Iterator[tuple[Place, str]]:
 def remote(host: str) -> Iterator[tuple[Place, str]]:
     """The box of that name in the inventory, as `ninfer-fleet accept` uses it, and its scratch folder."""
     target = accept.find(host, None)
-    with remote_box(target.data, target.name, target.platform, accept.SCRATCH) as box:
+    with remote_box(target.data, target.name, target.platform, accept.SCRATCH, OWNER) as box:
         _make_folders(box, box.scratch)
         yield box, box.scratch
 

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 from windows_fleet import Fleet, WindowsBox
 
-from winfleet.firewall import operations as firewall
+from ninfer_fleet.owner import OWNER
+from winfleet import firewall
 from winfleet.firewall.model import SPARE_SUFFIX
 from winfleet.firewall.rule import Rule
 
@@ -39,12 +40,12 @@ def write(fleet: Fleet, rule: Rule, name: str | None = None) -> None:
 
 
 def test_rules_are_set_once(fleet: Fleet, caplog: pytest.LogCaptureFixture) -> None:
-    assert fleet.plan(firewall.rules, rules=[SERVE]).changed == {"gpu01"}
+    assert fleet.plan(firewall.rules, owner=OWNER, rules=[SERVE]).changed == {"gpu01"}
     assert "Will create firewall rule ninfer-fleet-serve" in caplog.text
     assert "+ remote: 100.64.0.0/10, fd7a:115c:a1e0::/48" in caplog.text
-    outcome = fleet.apply(firewall.rules, rules=[SERVE])
+    outcome = fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE])
     assert (outcome.changed, outcome.failed) == ({"gpu01"}, set())
-    assert fleet.apply(firewall.rules, rules=[SERVE]).changed == set()
+    assert fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE]).changed == set()
     assert box(fleet).changes() == ["Set-BoxFirewallRule"]
 
 
@@ -69,16 +70,16 @@ def test_rules_are_set_once(fleet: Fleet, caplog: pytest.LogCaptureFixture) -> N
 def test_W07_each_declared_field_is_named_and_repaired(
     fleet: Fleet, caplog: pytest.LogCaptureFixture, field: str, value: Any
 ) -> None:
-    fleet.apply(firewall.rules, rules=[SERVE])
+    fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE])
     write(fleet, dataclasses.replace(SERVE, **{field: value}))
     caplog.clear()
-    assert fleet.plan(firewall.rules, rules=[SERVE]).changed == {"gpu01"}
+    assert fleet.plan(firewall.rules, owner=OWNER, rules=[SERVE]).changed == {"gpu01"}
     shown = [record.message for record in caplog.records]
     assert any(line.strip().endswith("Will modify firewall rule ninfer-fleet-serve") for line in shown)
     fields = {line.split("- ")[1].split(":")[0] for line in shown if "  - " in line}
     assert fields == {field}
-    fleet.apply(firewall.rules, rules=[SERVE])
-    assert fleet.apply(firewall.rules, rules=[SERVE]).changed == set()
+    fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE])
+    assert fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE]).changed == set()
 
 
 @pytest.mark.parametrize(
@@ -91,8 +92,11 @@ def test_W07_each_declared_field_is_named_and_repaired(
     ],
 )
 def test_W11_spellings_of_one_set_of_networks_are_equal(fleet: Fleet, remote: tuple[str, ...]) -> None:
-    fleet.apply(firewall.rules, rules=[SERVE])
-    assert fleet.plan(firewall.rules, rules=[dataclasses.replace(SERVE, remote=remote)]).changed == set()
+    fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE])
+    assert (
+        fleet.plan(firewall.rules, owner=OWNER, rules=[dataclasses.replace(SERVE, remote=remote)]).changed
+        == set()
+    )
 
 
 def test_W29_foreign_rules_with_our_display_name_are_reported_and_left_alone(
@@ -100,26 +104,28 @@ def test_W29_foreign_rules_with_our_display_name_are_reported_and_left_alone(
 ) -> None:
     for name in ("{1}", "{2}", "{3}"):
         write(fleet, SERVE, name)
-    fleet.apply(firewall.rules, rules=[SERVE], purge=True)
+    fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE], purge=True)
     for name in ("{1}", "{2}", "{3}"):
         assert f"firewall rule {name} is not ours, but has the display name of {SERVE.name}" in caplog.text
     names = {rule["Name"] for rule in box(fleet).Get_BoxFirewall()["Stores"][0]["Rules"]}
     assert {"{1}", "{2}", "{3}", "ninfer-fleet-serve"} <= names
-    assert fleet.apply(firewall.rules, rules=[SERVE], purge=True).changed == set()
+    assert fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE], purge=True).changed == set()
 
 
 def test_W31_purge_names_and_removes_only_ours(fleet: Fleet, caplog: pytest.LogCaptureFixture) -> None:
     before = {rule["Name"] for rule in box(fleet).Get_BoxFirewall()["Stores"][0]["Rules"]}
-    fleet.apply(firewall.rules, rules=[SERVE, dataclasses.replace(SERVE, name="ninfer-fleet-old")])
-    assert fleet.plan(firewall.rules, rules=[SERVE]).changed == set()
-    fleet.plan(firewall.rules, rules=[SERVE], purge=True)
+    fleet.apply(
+        firewall.rules, owner=OWNER, rules=[SERVE, dataclasses.replace(SERVE, name="ninfer-fleet-old")]
+    )
+    assert fleet.plan(firewall.rules, owner=OWNER, rules=[SERVE]).changed == set()
+    fleet.plan(firewall.rules, owner=OWNER, rules=[SERVE], purge=True)
     assert "Will remove firewall rule ninfer-fleet-old" in caplog.text
-    fleet.apply(firewall.rules, rules=[SERVE], purge=True)
+    fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE], purge=True)
     after = {rule["Name"] for rule in box(fleet).Get_BoxFirewall()["Stores"][0]["Rules"]}
     assert after == before | {"ninfer-fleet-serve"}
-    assert fleet.apply(firewall.absent, names=["ninfer-fleet-serve"]).changed == {"gpu01"}
-    assert fleet.apply(firewall.absent, names=["ninfer-fleet-serve"]).changed == set()
-    assert fleet.apply(firewall.absent, names=["CoreNet-In"]).failed == {"gpu01"}
+    assert fleet.apply(firewall.absent, owner=OWNER, names=["ninfer-fleet-serve"]).changed == {"gpu01"}
+    assert fleet.apply(firewall.absent, owner=OWNER, names=["ninfer-fleet-serve"]).changed == set()
+    assert fleet.apply(firewall.absent, owner=OWNER, names=["CoreNet-In"]).failed == {"gpu01"}
 
 
 SPARE = "ninfer-fleet-serve.replacement"
@@ -130,29 +136,29 @@ def test_a_second_rule_that_an_interrupted_change_left_is_named_and_removed(
     fleet: Fleet, caplog: pytest.LogCaptureFixture, left: str
 ) -> None:
     """The swap was ended after the second rule was made, or after the first one was removed."""
-    fleet.apply(firewall.rules, rules=[SERVE])
+    fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE])
     write(fleet, dataclasses.replace(SERVE, remote=("any",)), SPARE)
     if left == "the spare alone":
         box(fleet).Remove_BoxFirewallRule([SERVE.name])
     caplog.clear()
-    assert fleet.plan(firewall.rules, rules=[SERVE]).changed == {"gpu01"}
+    assert fleet.plan(firewall.rules, owner=OWNER, rules=[SERVE]).changed == {"gpu01"}
     assert f"Will remove firewall rule {SPARE}" in caplog.text
     # While planning it counts as gone, as it will be.
     assert fleet.plan(firewall.exposed_only_to, **exposed(rules=[SERVE])).failed == set()
-    assert fleet.apply(firewall.rules, rules=[SERVE]).failed == set()
+    assert fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE]).failed == set()
     names = {rule["Name"] for rule in box(fleet).Get_BoxFirewall()["Stores"][0]["Rules"]}
     assert SERVE.name in names
     assert SPARE not in names
-    assert fleet.apply(firewall.rules, rules=[SERVE]).changed == set()
+    assert fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE]).changed == set()
 
 
 def test_what_removes_a_rule_removes_its_second_one(fleet: Fleet, caplog: pytest.LogCaptureFixture) -> None:
     write(fleet, SERVE, SPARE)
-    assert fleet.plan(firewall.absent, names=[SERVE.name]).changed == {"gpu01"}
+    assert fleet.plan(firewall.absent, owner=OWNER, names=[SERVE.name]).changed == {"gpu01"}
     assert f"Will remove firewall rule {SPARE}" in caplog.text
-    fleet.apply(firewall.absent, names=[SERVE.name])
+    fleet.apply(firewall.absent, owner=OWNER, names=[SERVE.name])
     assert SPARE not in {rule["Name"] for rule in box(fleet).Get_BoxFirewall()["Stores"][0]["Rules"]}
-    assert fleet.apply(firewall.absent, names=[SERVE.name]).changed == set()
+    assert fleet.apply(firewall.absent, owner=OWNER, names=[SERVE.name]).changed == set()
 
 
 def test_the_suffix_is_the_one_of_the_box_command() -> None:
@@ -162,8 +168,8 @@ def test_the_suffix_is_the_one_of_the_box_command() -> None:
 
 def test_W38_a_name_is_taken_literally(fleet: Fleet) -> None:
     odd = dataclasses.replace(SERVE, name="ninfer-fleet-a[1]*")
-    fleet.apply(firewall.rules, rules=[SERVE, odd])
-    fleet.apply(firewall.absent, names=["ninfer-fleet-a[1]*"])
+    fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE, odd])
+    fleet.apply(firewall.absent, owner=OWNER, names=["ninfer-fleet-a[1]*"])
     names = {rule["Name"] for rule in box(fleet).Get_BoxFirewall()["Stores"][0]["Rules"]}
     assert "ninfer-fleet-serve" in names
     assert "ninfer-fleet-a[1]*" not in names
@@ -194,23 +200,23 @@ def test_W38_a_name_is_taken_literally(fleet: Fleet) -> None:
 def test_rules_that_open_too_much_or_mean_nothing_are_refused(
     fleet: Fleet, caplog: pytest.LogCaptureFixture, rule: Rule, reason: str
 ) -> None:
-    assert fleet.plan(firewall.rules, rules=[rule]).failed == {"gpu01"}
+    assert fleet.plan(firewall.rules, owner=OWNER, rules=[rule]).failed == {"gpu01"}
     assert reason in caplog.text
-    assert fleet.apply(firewall.rules, rules=[rule]).failed == {"gpu01"}
+    assert fleet.apply(firewall.rules, owner=OWNER, rules=[rule]).failed == {"gpu01"}
     assert box(fleet).changes() == []
 
 
 def test_an_open_rule_is_possible_when_acknowledged(fleet: Fleet) -> None:
     rule = dataclasses.replace(SERVE, remote=("any",), acknowledge_open=True)
-    assert fleet.apply(firewall.rules, rules=[rule]).failed == set()
+    assert fleet.apply(firewall.rules, owner=OWNER, rules=[rule]).failed == set()
 
 
 def test_W32_a_write_that_fails_leaves_the_rule_and_fails_the_box(fleet: Fleet) -> None:
-    fleet.apply(firewall.rules, rules=[SERVE])
+    fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE])
     before = box(fleet).Get_BoxFirewall()
     box(fleet).faults["Set-BoxFirewallRule"] = {"type": "X", "message": "the service refused"}
     changed = dataclasses.replace(SERVE, local_ports=(9090,))
-    assert fleet.apply(firewall.rules, rules=[changed]).failed == {"gpu01"}
+    assert fleet.apply(firewall.rules, owner=OWNER, rules=[changed]).failed == {"gpu01"}
     assert box(fleet).Get_BoxFirewall() == before
 
 
@@ -218,7 +224,7 @@ def test_a_write_that_windows_does_not_keep_is_a_failure(
     fleet: Fleet, caplog: pytest.LogCaptureFixture
 ) -> None:
     box(fleet).forget_writes = True
-    assert fleet.apply(firewall.rules, rules=[SERVE]).failed == {"gpu01"}
+    assert fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE]).failed == {"gpu01"}
     assert "Windows did not keep the firewall rule" in caplog.text
 
 
@@ -231,11 +237,11 @@ def test_rules_of_others_can_be_switched_off(fleet: Fleet) -> None:
 def test_W34_a_block_rule_of_others_is_named(fleet: Fleet, caplog: pytest.LogCaptureFixture) -> None:
     blocked = dataclasses.replace(SERVE, action="block", remote=("any",), local_ports=("any",))
     write(fleet, blocked, "TCP Query User{A}C:\\x.exe")
-    fleet.apply(firewall.rules, rules=[SERVE])
+    fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE])
     assert "is shadowed by the Block rule TCP Query User{A}C:\\x.exe" in caplog.text
     fleet.apply(firewall.disabled, names=["TCP Query User{A}C:\\x.exe"])
     caplog.clear()
-    assert fleet.apply(firewall.rules, rules=[SERVE]).changed == set()
+    assert fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE]).changed == set()
     assert "shadowed" not in caplog.text
 
 
@@ -251,24 +257,24 @@ def test_W13_what_only_steers_is_no_state(fleet: Fleet) -> None:
                 interfaces=("Tailscale",),
                 remote=("LocalSubnet", "Intranet", "10.0.0.0/8"),
             )
-            assert fleet.apply(firewall.rules, rules=[rule], purge=purge).failed == set()
-            assert fleet.plan(firewall.rules, rules=[rule], purge=purge).changed == set()
+            assert fleet.apply(firewall.rules, owner=OWNER, rules=[rule], purge=purge).failed == set()
+            assert fleet.plan(firewall.rules, owner=OWNER, rules=[rule], purge=purge).changed == set()
 
 
 def test_W37_a_policy_that_overrides_the_box_is_told_and_not_fought(
     fleet: Fleet, caplog: pytest.LogCaptureFixture
 ) -> None:
     policy(fleet, "Private", AllowLocalPolicyMerge=0)
-    fleet.apply(firewall.rules, rules=[SERVE])
+    fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE])
     caplog.clear()
-    outcome = fleet.apply(firewall.rules, rules=[SERVE])
+    outcome = fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE])
     assert (outcome.changed, outcome.failed) == (set(), set())
     assert "has no effect on the profile private: Group Policy lets no local rule count there" in caplog.text
 
 
 def test_W38_rules_of_others_on_our_port_are_listed(fleet: Fleet, caplog: pytest.LogCaptureFixture) -> None:
     write(fleet, dataclasses.replace(SERVE, display_name="theirs", remote=("10.0.0.0/8",)), "{9}")
-    fleet.plan(firewall.rules, rules=[SERVE])
+    fleet.plan(firewall.rules, owner=OWNER, rules=[SERVE])
     assert (
         "firewall rule {9} (theirs, Local) is not ours and opens ports of ninfer-fleet-serve" in caplog.text
     )
@@ -300,7 +306,7 @@ def exposed(**more: Any) -> dict[str, Any]:
 
 
 def test_a_port_as_declared_is_no_change_and_one_read(fleet: Fleet) -> None:
-    fleet.apply(firewall.rules, rules=[SERVE])
+    fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE])
     box(fleet).calls.clear()
     outcome = fleet.apply(firewall.exposed_only_to, **exposed())
     assert (outcome.changed, outcome.failed) == (set(), set())
@@ -319,7 +325,7 @@ def test_an_open_port_fails_that_box_alone_with_rule_and_remedy(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     fleet = Fleet(tmp_path, "gpu01", "gpu02")
-    fleet.apply(firewall.rules, rules=[SERVE])
+    fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE])
     prompt(fleet, "Allow")
     for outcome in (
         fleet.plan(firewall.exposed_only_to, **exposed()),
@@ -337,14 +343,14 @@ def test_an_open_port_fails_that_box_alone_with_rule_and_remedy(
 
 
 def test_W34_a_shadowed_port_fails_the_box(fleet: Fleet, caplog: pytest.LogCaptureFixture) -> None:
-    fleet.apply(firewall.rules, rules=[SERVE])
+    fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE])
     prompt(fleet, "Block")
     assert fleet.apply(firewall.exposed_only_to, **exposed()).failed == {"gpu01"}
     assert f"shadowed by the Block rule '{PROMPT}'" in caplog.text
 
 
 def test_W35_the_category_of_the_adapter_does_not_matter_to_our_rule(fleet: Fleet) -> None:
-    fleet.apply(firewall.rules, rules=[SERVE])
+    fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE])
     for category in ("Public", "Private", "DomainAuthenticated"):
         box(fleet).sim.windows.network.set_category("Tailscale", category)
         assert fleet.apply(firewall.exposed_only_to, **exposed()).failed == set(), category
@@ -353,7 +359,7 @@ def test_W35_the_category_of_the_adapter_does_not_matter_to_our_rule(fleet: Flee
 def test_W37_a_firewall_that_a_policy_switched_off_fails_the_box_and_says_whose_it_is(
     fleet: Fleet, caplog: pytest.LogCaptureFixture
 ) -> None:
-    fleet.apply(firewall.rules, rules=[SERVE])
+    fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE])
     policy(fleet, "Private", EnableFirewall=0)
     outcome = fleet.apply(firewall.exposed_only_to, **exposed())
     assert (outcome.changed, outcome.failed) == (set(), {"gpu01"})
@@ -364,7 +370,7 @@ def test_W37_a_firewall_that_a_policy_switched_off_fails_the_box_and_says_whose_
 def test_rules_of_a_prompt_are_switched_off_when_told_to(
     fleet: Fleet, caplog: pytest.LogCaptureFixture, action: str
 ) -> None:
-    fleet.apply(firewall.rules, rules=[SERVE])
+    fleet.apply(firewall.rules, owner=OWNER, rules=[SERVE])
     prompt(fleet, action)
     prompt(fleet, "Allow", "C:\\games\\ninfer-serve.exe")
     told = exposed(disable_query_user=True)

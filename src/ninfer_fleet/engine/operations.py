@@ -14,6 +14,7 @@ from typing import Any
 
 from ninfer_fleet import reads
 from ninfer_fleet.engine.release import FORMAT, MANIFEST, Release, ReleaseFile, release_faults
+from ninfer_fleet.owner import OWNER
 from ninfer_fleet.server import argv
 from ninfer_fleet.server import operations as serve
 from ninfer_fleet.server.stopping import held_down
@@ -41,7 +42,7 @@ UTF8_SOURCES = {"CL": "/utf-8"}
 
 def job_tasks() -> list[str]:
     """Paths of the on-demand tasks that the jobs of this module leave behind."""
-    return [f"{jobs.TASK_FOLDER}\\Job-{name}" for name in reads.ENGINE_JOBS]
+    return [OWNER.job_task(name) for name in reads.ENGINE_JOBS]
 
 
 @dataclass(frozen=True)
@@ -220,6 +221,7 @@ def _job(box: Settings, name: str, steps: list[Step], result: str) -> Iterator[A
         if state.state == "done" and read(Files, paths=[result])[result].kind == "absent":
             yield Call("Remove-BoxItem", Path=[path], Recurse=True)
     yield from jobs.run._inner(
+        owner=OWNER,
         path=path,
         steps=steps,
         title=name.replace("-", " "),
@@ -252,6 +254,7 @@ def _smoke(box: Settings, places: Places) -> Iterator[Any]:
     path = f"{box.layout.jobs}\\engine-smoke"
     program = f"{places.apps}\\{reads.PROGRAM}"
     yield from jobs.run._inner(
+        owner=OWNER,
         path=path,
         steps=[Run("help", program, ("--help",), places.apps)],
         title="engine smoke test",

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ninfer_fleet.fleet.inventory import Groups, InventoryError, add, read_fleet
+from ninfer_fleet.owner import OWNER
 from simbox import service
 from winfleet.call import Call
 from winfleet.contract import Case, Outcome, load_cases, report, run_case
@@ -97,7 +98,7 @@ def accept(target: Target, cases: Sequence[Case], parent: str, tell: Callable[[s
     Raises: the WireError kinds of connecting, SecretUnavailable, ScratchLeft.
     """
     outcomes: list[Outcome] = []
-    with remote_box(target.data, target.name, target.platform, parent) as box:
+    with remote_box(target.data, target.name, target.platform, parent, OWNER) as box:
         tell(_described(target, box))
         tell(f"scratch folder {box.scratch}, removed at the end\n")
         folders = [f"{box.scratch}\\{number}" for number in range(len(cases))]

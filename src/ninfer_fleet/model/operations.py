@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from ninfer_fleet import reads
+from ninfer_fleet.owner import OWNER
 from ninfer_fleet.settings import Settings
 from winfleet import diff
 from winfleet.call import Call
@@ -26,7 +27,7 @@ from winfleet.toolchain.fact import Toolchain
 
 def job_tasks() -> list[str]:
     """Path of the on-demand task that the job of this module leaves behind."""
-    return [f"{jobs.TASK_FOLDER}\\Job-{reads.MODEL_JOB}"]
+    return [OWNER.job_task(reads.MODEL_JOB)]
 
 
 @box_operation()
@@ -71,6 +72,7 @@ def present(box: Settings) -> Iterator[Any]:
         yield Call("Move-BoxItem", Path=box.model_path, Destination=part)
     yield from _clear_failed_job(box, part)
     yield from jobs.run._inner(
+        owner=OWNER,
         path=_folder(box),
         steps=steps(box, None if artifact.kind == "file" or _only_verifies(box) else _curl(box)),
         title=f"model {box.model.file_name}",

@@ -14,6 +14,7 @@ from pyinfra.api.hiddenvalue import HiddenValue
 from pyinfra.api.operation import OperationMeta
 
 from ninfer_fleet import reads
+from ninfer_fleet.owner import OWNER
 from ninfer_fleet.server import launcher as launchers
 from ninfer_fleet.server.observation import look
 from ninfer_fleet.server.readiness import await_ready, exits
@@ -110,7 +111,7 @@ def firewall_rule(box: Settings) -> Rule:
         display_name=f"NInfer (TCP {box.serve.port}, declared networks only)",
         local_ports=(box.serve.port,),
         remote=box.network.allowed,
-        description="Managed by ninfer-fleet",
+        description=OWNER.description,
         group="ninfer-fleet",
     )
 
@@ -126,6 +127,7 @@ def exposure(box: Settings) -> dict[str, Any]:
         ],
         "disable_query_user": box.network.disable_query_user,
         "rules": [firewall_rule(box)],
+        "owner": OWNER,
     }
 
 
@@ -176,7 +178,7 @@ def task(box: Settings) -> tasks.Task:
             start_when_available=True,
             absent=_AS_WINDOWS_SETS_IT,
         ),
-        description="Keeps ninfer-serve running. Managed by ninfer-fleet.",
+        description=f"Keeps ninfer-serve running. {OWNER.description}.",
         # The folder's own access list: another one can shut out whoever has to start the task.
         security_descriptor="",
         service=True,

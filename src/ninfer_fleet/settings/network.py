@@ -9,8 +9,9 @@ from typing import Any
 
 from pydantic import Field, field_validator
 
+from ninfer_fleet.owner import OWNER
 from ninfer_fleet.settings.trap import Values, refuse
-from winfleet.firewall.model import OWN_PREFIX, SPARE_SUFFIX
+from winfleet.firewall.model import SPARE_SUFFIX
 
 MOST_PUBLIC_V4, MOST_PUBLIC_V6 = 2**24, 2**112
 _PRIVATE_V4 = [
@@ -74,10 +75,10 @@ class Network(Values):
     @field_validator("rule_name")
     @classmethod
     def _ours(cls, name: str) -> str:
-        if not re.fullmatch(rf"{OWN_PREFIX}[A-Za-z0-9._-]+", name, re.IGNORECASE):
+        if not re.fullmatch(rf"{re.escape(OWNER.prefix)}[A-Za-z0-9._-]+", name, re.IGNORECASE):
             raise refuse(
                 f"{name!r} is no name of a rule of ours; rules of others are never changed",
-                f"begin with {OWN_PREFIX}, and go on with letters, digits, dots and hyphens",
+                f"begin with {OWNER.prefix}, and go on with letters, digits, dots and hyphens",
             )
         if name.lower().endswith(SPARE_SUFFIX):
             raise refuse(

@@ -13,6 +13,7 @@ from winfleet.connectors import winrm_data
 from winfleet.contract.guard import forbidden
 from winfleet.contract.lay import told
 from winfleet.contract.place import Listener
+from winfleet.owner import Owner
 from winfleet.wire.endpoint import Endpoint
 from winfleet.wire.exchange import Answer
 from winfleet.wire.program import bootstrap_line, build_program
@@ -53,14 +54,20 @@ class RemoteBox:
     scratch_only = True
 
     def __init__(
-        self, endpoint: Endpoint, session: Session, envelope: Envelope, platform: str, parent: str
+        self,
+        endpoint: Endpoint,
+        session: Session,
+        envelope: Envelope,
+        platform: str,
+        parent: str,
+        owner: Owner,
     ) -> None:
         self.endpoint, self.platform = endpoint, platform
         self._session, self._envelope = session, envelope
         self._processes: set[int] = set()
         self.ready = session.open()
         # With a blank: every case meets one.
-        self.scratch = f"{parent.rstrip(chr(92))}\\ninfer-fleet accept {secrets.token_hex(4)}"
+        self.scratch = f"{parent.rstrip(chr(92))}\\{owner.name} accept {secrets.token_hex(4)}"
         self.values: Mapping[str, str] = {}
 
     @property
@@ -91,7 +98,9 @@ class RemoteBox:
 
 
 @contextmanager
-def remote_box(data: Mapping[str, Any], name: str, platform: str, parent: str) -> Iterator[RemoteBox]:
+def remote_box(
+    data: Mapping[str, Any], name: str, platform: str, parent: str, owner: Owner
+) -> Iterator[RemoteBox]:
     """An open session to the box that the host data of @winrm describe, and an empty scratch folder on it; both are
     gone at the end.
 
@@ -107,7 +116,7 @@ def remote_box(data: Mapping[str, Any], name: str, platform: str, parent: str) -
         winrm_data.session_settings(whole, name),
     )
     try:
-        box = RemoteBox(endpoint, session, envelope, platform, parent)
+        box = RemoteBox(endpoint, session, envelope, platform, parent, owner)
         box.run([Call("New-BoxDirectory", Path=[box.scratch])])
         try:
             yield box

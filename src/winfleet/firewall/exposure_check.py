@@ -11,6 +11,7 @@ from winfleet.firewall.rule_string import FirewallRule
 from winfleet.firewall.scope import extent, program_path
 from winfleet.firewall.settings import POLICY_STORES
 from winfleet.network.networks import NetworkSet
+from winfleet.owner import Owner
 
 # The names that Windows gives to the rules it writes when a program listens for the first time
 # (docs/facts/windows.md#first-listen-rules).
@@ -32,16 +33,16 @@ def is_query_user(rule: FirewallRule) -> bool:
     return rule.store == "Local" and _QUERY_USER.match(rule.name) is not None
 
 
-def faults(exposure: Exposure, networks: Sequence[str]) -> list[str]:
+def faults(exposure: Exposure, networks: Sequence[str], owner: Owner | None = None) -> list[str]:
     """Where the port is open to others than networks, may be so, or is closed to them; empty: nowhere.
 
     A declared network must get in at the addresses of the box that lie in it (the tailnet, at the node's own
     address); one that holds no address of the box, at some address. One whose IP version the box has no
-    address of is passed over.
+    address of is passed over. owner: whose rules are told as ones that are declared; None: nobody's.
     """
-    found = [fault for row in exposure.current for fault in _surplus(row, networks)]
+    found = [fault for row in exposure.current for fault in _surplus(row, networks, owner)]
     for entry in networks:
-        found += _closed(exposure.current, entry)
+        found += _closed(exposure.current, entry, owner)
     return list(dict.fromkeys(found))
 
 
@@ -59,14 +60,14 @@ def warnings(exposure: Exposure, networks: Sequence[str]) -> list[str]:
     )
 
 
-def _surplus(row: Row, networks: Sequence[str]) -> Iterator[str]:
+def _surplus(row: Row, networks: Sequence[str], owner: Owner | None) -> Iterator[str]:
     declared = extent(NetworkSet.parse(networks), row.endpoint).possible
     if surplus := row.exposed - declared:
         kinds = classified(surplus, row.endpoint)
         what = ", ".join(_class(name, part) for name, part in kinds.items() if name != "loopback")
-        yield f"open to others at {row}: {what or surplus}; {_causes(row, surplus)}"
+        yield f"open to others at {row}: {what or surplus}; {_causes(row, surplus, owner)}"
     elif surplus := row.possible - declared:
-        yield f"cannot tell who gets in at {row}: {_doubts(row, surplus)}"
+        yield f"cannot tell who gets in at {row}: {_doubts(row, surplus, owner)}"
 
 
 def _class(name: str, networks: NetworkSet) -> str:
@@ -75,7 +76,7 @@ def _class(name: str, networks: NetworkSet) -> str:
     return name if name == "internet-any" or len(text) > 60 else f"{name} ({text})"
 
 
-def _causes(row: Row, surplus: NetworkSet) -> str:
+def _causes(row: Row, surplus: NetworkSet, owner: Owner | None) -> str:
     settings = row.settings
     name = settings.profile.capitalize()
     if not settings.enabled:
@@ -88,23 +89,23 @@ def _causes(row: Row, surplus: NetworkSet) -> str:
         mend = f"Set-NetFirewallProfile -Profile {name} -DefaultInboundAction Block"
         mend = _by_policy(row, "DefaultInboundAction") or mend
         return f"what no rule names is let in there by default. Remedy: {mend}"
-    return "; ".join(f"rule {_named(share.rule)}. Remedy: {remedy(share.rule)}" for share in shares)
+    return "; ".join(f"rule {_named(share.rule)}. Remedy: {remedy(share.rule, owner)}" for share in shares)
 
 
-def _doubts(row: Row, surplus: NetworkSet) -> str:
+def _doubts(row: Row, surplus: NetworkSet, owner: Owner | None) -> str:
     if row.unknown:
         return "; ".join(f"{reason}. Remedy: {_unknown_remedy(reason)}" for reason in row.unknown)
     shares = [share for share in row.allowed_by if share.doubts and share.remote.meets(surplus)]
     shares += [
         share for share in row.blocked_by if share.doubts and share.remote.meets(surplus) and not shares
     ]
-    return "; ".join(_doubtful(share) for share in shares)
+    return "; ".join(_doubtful(share, owner) for share in shares)
 
 
-def _doubtful(share: Share) -> str:
+def _doubtful(share: Share, owner: Owner | None) -> str:
     kind = "would let them in" if share.rule.action == "allow" else f"has the action {share.rule.action}"
     why = ", ".join(share.doubts)
-    return f"rule {_named(share.rule)} {kind}, but {why}. Remedy: {remedy(share.rule)}"
+    return f"rule {_named(share.rule)} {kind}, but {why}. Remedy: {remedy(share.rule, owner)}"
 
 
 def _unknown_remedy(reason: str) -> str:
@@ -125,7 +126,7 @@ def _named(rule: FirewallRule) -> str:
     return f"'{rule.name}'{store} ({rule.display_name or 'without a display name'},{program})"
 
 
-def remedy(rule: FirewallRule) -> str:
+def remedy(rule: FirewallRule, owner: Owner | None = None) -> str:
     """What to do about a rule that stands in the way."""
     if rule.store in POLICY_STORES:
         return f"have it changed in {POLICY_STORES[rule.store]}; a change on the box does not last"
@@ -134,12 +135,12 @@ def remedy(rule: FirewallRule) -> str:
             "a first-listen prompt left it; have exposed_only_to switch it off with disable_query_user=True, "
             f"or use firewall.disabled(names=[{rule.name!r}])"
         )
-    if rule.ours:
+    if owner is not None and owner.owns(rule.name):
         return "declare it narrower in firewall.rules, or remove it with firewall.absent"
     return f"narrow it on the box, or switch it off with firewall.disabled(names=[{rule.name!r}])"
 
 
-def _closed(rows: Sequence[Row], entry: str) -> Iterator[str]:
+def _closed(rows: Sequence[Row], entry: str, owner: Owner | None) -> Iterator[str]:
     wanted = NetworkSet.parse([entry])
     missing: list[tuple[Row, NetworkSet]] = []
     for row in rows:
@@ -151,10 +152,10 @@ def _closed(rows: Sequence[Row], entry: str) -> Iterator[str]:
         return
     for row, gap in inside or missing:
         if gap:
-            yield f"closed to {gap} at {row}: {_why_closed(row, gap)}"
+            yield f"closed to {gap} at {row}: {_why_closed(row, gap, owner)}"
 
 
-def _why_closed(row: Row, gap: NetworkSet) -> str:
+def _why_closed(row: Row, gap: NetworkSet, owner: Owner | None) -> str:
     if row.unknown:
         return "; ".join(row.unknown)
     if row.settings.shields_up:
@@ -165,7 +166,7 @@ def _why_closed(row: Row, gap: NetworkSet) -> str:
     if in_the_way:
         return "; ".join(
             f"shadowed by the Block rule {_named(share.rule)}"
-            f"{', perhaps: ' + ', '.join(share.doubts) if share.doubts else ''}. Remedy: {remedy(share.rule)}"
+            f"{', perhaps: ' + ', '.join(share.doubts) if share.doubts else ''}. Remedy: {remedy(share.rule, owner)}"
             for share in in_the_way.values()
         )
     if row.left_out:
@@ -174,7 +175,7 @@ def _why_closed(row: Row, gap: NetworkSet) -> str:
         return f"local rules do not count there (AllowLocalPolicyMerge), so not {names}. Remedy: {by}"
     perhaps = [share for share in row.allowed_by if share.doubts and share.remote.meets(gap)]
     if perhaps:
-        return "; ".join(_doubtful(share) for share in perhaps)
+        return "; ".join(_doubtful(share, owner) for share in perhaps)
     return "no rule lets it in. Remedy: declare one with firewall.rules, for any profile"
 
 

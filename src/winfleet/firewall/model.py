@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from winfleet.answer import Model, ModelError, integer, items, mapping, optional_text, text
-from winfleet.firewall.rule_string import ALL_PROFILES, OWN_PREFIX, FirewallRule, parse_rule
+from winfleet.firewall.rule_string import ALL_PROFILES, FirewallRule, parse_rule
+from winfleet.owner import Owner
 
 __all__ = [
     "ALL_PROFILES",
-    "OWN_PREFIX",
     "SPARE_SUFFIX",
     "Connection",
     "FirewallProfile",
@@ -147,9 +147,9 @@ class FirewallState(Model):
         found = (self.local_rule(name + SPARE_SUFFIX) for name in sorted(kept))
         return [rule for rule in found if rule is not None and rule.name.lower() not in kept]
 
-    def own(self) -> list[FirewallRule]:
-        """All rules that this project owns."""
-        return [rule for rule in self.rules if rule.ours]
+    def own(self, owner: Owner) -> list[FirewallRule]:
+        """All rules of that owner."""
+        return [rule for rule in self.rules if rule.store == "Local" and owner.owns(rule.name)]
 
 
 def _profile(one: Mapping[str, Any]) -> FirewallProfile:

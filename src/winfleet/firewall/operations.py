@@ -1,24 +1,25 @@
 """Windows Firewall rules.
 
-A rule is known by its Name, which begins with ``ninfer-fleet-``; a DisplayName names nothing, several rules
-may carry it (ansible/ansible#32478). Rules of others are never changed.
+A rule is known by its Name, which begins with the prefix of its owner; a DisplayName names nothing, several
+rules may carry it (ansible/ansible#32478). Rules of others are never changed.
 
 Example::
 
+    owner = Owner(name="Acme", prefix="acme-", description="Managed by acme's deploy")
     rule = Rule(
-        name="ninfer-fleet-serve", display_name="NInfer", local_ports=(8080,),
+        name="acme-agent", display_name="Agent", local_ports=(8080,),
         remote=("100.64.0.0/10", "fd7a:115c:a1e0::/48"),
     )
-    firewall.rules(rules=[rule])
+    firewall.rules(rules=[rule], owner=owner)
     firewall.exposed_only_to(
-        port=8080, networks=rule.remote, program=r"C:\\ninfer\\ninfer-serve.exe", rules=[rule],
+        port=8080, networks=rule.remote, program=r"C:\\acme\\agent.exe", rules=[rule],
     )
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 from pyinfra import logger
@@ -35,6 +36,7 @@ from winfleet.firewall.rule import FIELDS, Rule, foreign_overlaps, namesakes, ru
 from winfleet.firewall.settings import settings_of
 from winfleet.network.networks import NetworkSet
 from winfleet.operation import box_operation
+from winfleet.owner import Owner
 from winfleet.path import absolute_path
 from winfleet.refusal import BoxError, Refused
 
@@ -42,15 +44,22 @@ __all__ = ["Rule", "absent", "disabled", "exposed_only_to", "rules"]
 
 
 @box_operation()
-def rules(rules: Sequence[Rule], purge: bool = False) -> Iterator[Any]:
+def rules(rules: Sequence[Rule], owner: Owner, purge: bool = False) -> Iterator[Any]:
     """Firewall rules that must be there, each exactly so.
 
     Args:
         rules: the declared rules, compared by meaning (networks, ports, profiles as sets) and updated in
-        place; a second rule that an interrupted change of one left behind is removed. purge: remove our other
-        rules, each named in the plan; rules of others stay.
+            place; a second rule that an interrupted change of one left behind is removed.
+        owner: whose rules these are; each name begins with its prefix, and a rule without a description gets its.
+        purge: remove the owner's other rules, each named in the plan; rules of others stay.
     """
-    faults = [fault for rule in rules for fault in rule.faults()]
+    faults = [
+        f"the name {rule.name!r} must begin with {owner.prefix!r}: rules of others are never changed"
+        for rule in rules
+        if not owner.owns(rule.name)
+    ]
+    rules = [rule if rule.description else replace(rule, description=owner.description) for rule in rules]
+    faults += [fault for rule in rules for fault in rule.faults()]
     names = [rule.name.lower() for rule in rules]
     faults += [
         f"the rule name {name!r} is declared twice" for name in sorted(set(names)) if names.count(name) > 1
@@ -70,8 +79,12 @@ def rules(rules: Sequence[Rule], purge: bool = False) -> Iterator[Any]:
                 diff.field_lines(differences),
                 diff.named(differences),
             )
-    _tell_findings(found, rules)
-    extra = [rule for rule in found.own() if rule.name.lower() not in names] if purge else found.spares(names)
+    _tell_findings(found, rules, owner)
+    extra = (
+        [rule for rule in found.own(owner) if rule.name.lower() not in names]
+        if purge
+        else found.spares(names)
+    )
     for other in extra:
         diff.show(
             f"Will remove firewall rule {diff.bold(other.name)}",
@@ -89,7 +102,7 @@ def rules(rules: Sequence[Rule], purge: bool = False) -> Iterator[Any]:
         _check_written(changed)
 
 
-def _tell_findings(found: model.FirewallState, rules: Sequence[Rule]) -> None:
+def _tell_findings(found: model.FirewallState, rules: Sequence[Rule], owner: Owner) -> None:
     """Findings, no change: rules of others are theirs, and a policy cannot be changed from the box."""
     prefix = box().print_prefix
     for rule in rules:
@@ -99,12 +112,12 @@ def _tell_findings(found: model.FirewallState, rules: Sequence[Rule]) -> None:
                 f"{prefix}firewall rule {rule.name} is shadowed by the Block rule {other.name}"
                 f" ({other.store}{program}); switch that one off with firewall.disabled"
             )
-        for other in namesakes(found.rules, rule):
+        for other in namesakes(found.rules, rule, owner):
             logger.warning(
                 f"{prefix}firewall rule {other.name} is not ours, but has the display name of {rule.name}"
                 f" ({rule.display_name}); it is left as it is"
             )
-        for other in foreign_overlaps(found.rules, rule):
+        for other in foreign_overlaps(found.rules, rule, owner):
             logger.info(
                 f"{prefix}firewall rule {other.name} ({other.display_name}, {other.store}) is not ours and"
                 f" opens ports of {rule.name} as well, to {other.remote}"
@@ -133,11 +146,17 @@ def _check_written(changed: Sequence[Rule]) -> None:
 
 
 @box_operation()
-def absent(names: Sequence[str]) -> Iterator[Any]:
-    """Rules of ours that must not be there, nor the second rule of one that an interrupted change left behind."""
-    foreign = [name for name in names if not name.lower().startswith(model.OWN_PREFIX)]
+def absent(names: Sequence[str], owner: Owner) -> Iterator[Any]:
+    """Rules of the owner that must not be there, nor the second rule of one that an interrupted change left
+    behind.
+
+    Args:
+        names: of the rules.
+        owner: whose they are; a name that does not begin with its prefix is refused.
+    """
+    foreign = [name for name in names if not owner.owns(name)]
     if foreign:
-        raise Refused(f"not ours to remove: {', '.join(foreign)}; our rules begin with {model.OWN_PREFIX!r}")
+        raise Refused(f"not ours to remove: {', '.join(foreign)}; our rules begin with {owner.prefix!r}")
     found = read(Firewall)
     present = [rule for name in names if (rule := found.local_rule(name)) is not None]
     present += found.spares(names)
@@ -171,17 +190,21 @@ def exposed_only_to(
     program: str | Sequence[str] | None = None,
     disable_query_user: bool = False,
     rules: Sequence[Rule] = (),
+    owner: Owner | None = None,
 ) -> Iterator[Any]:
     """TCP port must be open to these networks and to nobody else, whatever rules, profiles and policies say.
 
     Otherwise the box fails, with the rules that are responsible and what to do about each.
 
     Args:
-        port: of the listener. networks: who must get in, and nobody else. program: full path of the listener,
-        or every full path that leads to it (one through a junction, say); not given: rules for any program
-        count as perhaps its own. disable_query_user: switch off the rules that Windows wrote when that
-        program first listened ("TCP Query User..."), each named in the plan. rules: the rules that an earlier
-        operation of the same deploy sets: while planning they count as set.
+        port: of the listener.
+        networks: who must get in, and nobody else.
+        program: full path of the listener, or every full path that leads to it (one through a junction, say); not
+            given: rules for any program count as perhaps its own.
+        disable_query_user: switch off the rules that Windows wrote when that program first listened ("TCP Query
+            User..."), each named in the plan.
+        rules: the rules that an earlier operation of the same deploy sets: while planning they count as set.
+        owner: whose rules have their remedy in what this deploy declares; None: every rule is somebody else's.
     """
     programs = [program] if isinstance(program, str) else None if program is None else list(program)
     _refuse_senseless(port, networks, programs, disable_query_user)
@@ -190,13 +213,14 @@ def exposed_only_to(
     expected = _with_rules(found, () if run().is_executing else rules)
     gone = {rule.name for rule in left_behind}
     _assert_exposed(
-        dataclasses.replace(
+        replace(
             expected,
             rules=tuple(rule for rule in expected.rules if rule.store != "Local" or rule.name not in gone),
         ),
         port,
         networks,
         programs,
+        owner,
     )
     for rule in left_behind:
         lines = diff.field_lines([Difference("enabled", "true", "false")])
@@ -207,7 +231,7 @@ def exposed_only_to(
         return
     yield Call("Disable-BoxFirewallRule", Name=[rule.name for rule in left_behind])
     if run().is_executing:
-        _assert_exposed(read(Firewall), port, networks, programs)
+        _assert_exposed(read(Firewall), port, networks, programs, owner)
 
 
 def _refuse_senseless(
@@ -235,16 +259,20 @@ def _with_rules(found: model.FirewallState, rules: Sequence[Rule]) -> model.Fire
     names = {rule.name.lower() for rule in declared}
     names |= {rule.name.lower() for rule in found.spares(names)}
     kept = [rule for rule in found.rules if rule.store != "Local" or rule.name.lower() not in names]
-    return dataclasses.replace(found, rules=(*kept, *declared))
+    return replace(found, rules=(*kept, *declared))
 
 
 def _assert_exposed(
-    found: model.FirewallState, port: int, networks: Sequence[str], programs: Sequence[str] | None
+    found: model.FirewallState,
+    port: int,
+    networks: Sequence[str],
+    programs: Sequence[str] | None,
+    owner: Owner | None,
 ) -> None:
     seen = exposure(found, port, programs)
     for warning in exposure_check.warnings(seen, networks):
         logger.warning(f"{box().print_prefix}{warning}")
-    faults = exposure_check.faults(seen, networks)
+    faults = exposure_check.faults(seen, networks, owner)
     if faults:
         who = ", ".join(networks)
         raise BoxError(

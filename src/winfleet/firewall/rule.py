@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from winfleet.answer import Difference, Model, ModelError
-from winfleet.firewall.model import ALL_PROFILES, OWN_PREFIX, SPARE_SUFFIX, Connection, FirewallRule
+from winfleet.firewall.model import ALL_PROFILES, SPARE_SUFFIX, Connection, FirewallRule
 from winfleet.firewall.rule_string import PORT_WORDS
 from winfleet.network.networks import NetworkSet
 from winfleet.network.port_ranges import PortRange, merged
+from winfleet.owner import Owner
 from winfleet.path import normal_path
 
 Action = Literal["allow", "block"]
@@ -21,7 +22,7 @@ PROTOCOLS = {"tcp": 6, "udp": 17, "icmpv4": 1, "icmpv6": 58, "any": None}
 class Rule(Model):
     """A declared inbound rule.
 
-    Attributes: name (begins with ``ninfer-fleet-``: only such rules are ours), display_name, local_ports
+    Attributes: name (begins with the prefix of its owner), display_name, local_ports
     ("8080", "7000-7010", "RPC"; the word "any" alone), remote (networks; the word "any" alone), protocol
     ("tcp", "udp", "any"), action, profiles, local (addresses), remote_ports, program (full path), interfaces
     (aliases), description, group, enabled, acknowledge_open (must be True when ports, protocol or remote are
@@ -47,10 +48,6 @@ class Rule(Model):
     def faults(self) -> list[str]:
         """Why this rule must not be applied; empty: nothing."""
         found = []
-        if not self.name.lower().startswith(OWN_PREFIX):
-            found.append(
-                f"the name {self.name!r} must begin with {OWN_PREFIX!r}: rules of others are never changed"
-            )
         if self.name.lower().endswith(SPARE_SUFFIX):
             found.append(
                 f"the name {self.name!r} ends with {SPARE_SUFFIX!r}, which stands for a half-made rule"
@@ -189,13 +186,19 @@ def shadowing(rules: Sequence[FirewallRule], declared: Rule) -> list[FirewallRul
     return [rule for rule in rules if rule.action == "block" and _overlaps(rule, wanted)]
 
 
-def namesakes(rules: Sequence[FirewallRule], declared: Rule) -> list[FirewallRule]:
+def _owned(rule: FirewallRule, owner: Owner) -> bool:
+    return rule.store == "Local" and owner.owns(rule.name)
+
+
+def namesakes(rules: Sequence[FirewallRule], declared: Rule, owner: Owner) -> list[FirewallRule]:
     """Rules of others with the display name of a declared one (several may carry it)."""
     title = declared.display_name.strip().casefold()
-    return [rule for rule in rules if not rule.ours and rule.display_name.strip().casefold() == title]
+    return [
+        rule for rule in rules if not _owned(rule, owner) and rule.display_name.strip().casefold() == title
+    ]
 
 
-def foreign_overlaps(rules: Sequence[FirewallRule], declared: Rule) -> list[FirewallRule]:
+def foreign_overlaps(rules: Sequence[FirewallRule], declared: Rule, owner: Owner) -> list[FirewallRule]:
     """Allow rules of others that name a port of a declared Allow rule (one for all ports names none)."""
     wanted = declared.rule()
     if wanted.action != "allow" or not wanted.enabled:
@@ -203,7 +206,10 @@ def foreign_overlaps(rules: Sequence[FirewallRule], declared: Rule) -> list[Fire
     return [
         rule
         for rule in rules
-        if not rule.ours and rule.action == "allow" and rule.local_ports and _same_listener(rule, wanted)
+        if not _owned(rule, owner)
+        and rule.action == "allow"
+        and rule.local_ports
+        and _same_listener(rule, wanted)
     ]
 
 

@@ -16,7 +16,6 @@ from winfleet.answer import Model, ModelError
 from winfleet.network.networks import NetworkSet
 from winfleet.network.port_ranges import PortRange, merged
 
-OWN_PREFIX = "ninfer-fleet-"
 ALL_PROFILES = frozenset({"domain", "private", "public"})
 _ADDRESS_KEY = re.compile(r"([LR])A[46]2?")
 _PORT_KEY = re.compile(r"([LR])Port(?:2_\d+)?")
@@ -80,11 +79,6 @@ class FirewallRule(Model):
     edge: str = "block"
     conditions: frozenset[str] = frozenset()
     data: str = ""
-
-    @property
-    def ours(self) -> bool:
-        """True when the name says that this project owns the rule."""
-        return self.store == "Local" and self.name.lower().startswith(OWN_PREFIX)
 
 
 def parse_rule(name: str, data: str, store: str = "Local") -> FirewallRule:

@@ -2,7 +2,7 @@
 
 Example::
 
-    jobs.run(path="C:\\ninfer\\jobs\\build", steps=[Environment(...), Run(...)], title="build of NInfer")
+    job.run(path="C:\\ninfer\\jobs\\build", steps=[Environment(...), Run(...)], owner=OWNER, title="build of NInfer")
 """
 
 from __future__ import annotations
@@ -20,12 +20,11 @@ from winfleet.fact import read
 from winfleet.job.fact import Job
 from winfleet.job.model import Download, JobState, Run, Step, Verify, check_steps, job_hash
 from winfleet.operation import box_operation
+from winfleet.owner import Owner
 from winfleet.path import absolute_path
 from winfleet.refusal import BoxError, FactUnreadable, Refused
 from winfleet.waiting import say, step, until
 
-# Where the on-demand tasks of jobs live; one folder, so that teardown finds them.
-TASK_FOLDER = "\\NInferFleet"
 _LOG_BYTES = 64 * 1024
 _TAIL_LINES = 20
 _SHOWN_COLUMNS = 160
@@ -37,6 +36,7 @@ _TOLERATED_FAULTS = 5
 def run(
     path: str,
     steps: Sequence[Step],
+    owner: Owner,
     title: str = "",
     needed: bool = True,
     timeout_s: float = 6 * 3600.0,
@@ -52,6 +52,7 @@ def run(
     Args:
         path: full path of the job's folder; its last part names the job.
         steps: what it does; their hash is the job's identity.
+        owner: whose job it is; its on-demand task lies in the owner's folder of tasks.
         title: what the job is for, in a few words.
         needed: False: the result is already there, nothing is started.
         timeout_s: longest time to follow it; the job itself is not stopped then.
@@ -76,7 +77,7 @@ def run(
     if found.state == "running" and not attach:
         raise Refused(
             f"{what}: another job runs in {path} (step {found.step}, since {found.started_utc});"
-            " wait for it, or stop it with jobs.stopped"
+            " wait for it, or stop it with job.stopped"
         )
     diff.show(
         f"Will {'follow the running job' if attach else 'run job'} {diff.bold(what)}",
@@ -89,7 +90,7 @@ def run(
             Path=path,
             Hash=wanted,
             Steps=[one.step() for one in steps],
-            TaskPath=f"{TASK_FOLDER}\\Job-{name}",
+            TaskPath=owner.job_task(name),
         )
     follower = _Follower(path, what, wanted, [one.name for one in steps], remedy)
     yield step(f"follow {name}", lambda: follower.follow(timeout_s, poll_s, report_s))

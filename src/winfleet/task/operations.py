@@ -2,8 +2,8 @@
 
 Example::
 
-    scheduled_task.present(tasks=[Task("NInferServe", actions=(Exec("C:\\ninfer\\serve_task.bat"),), ...)])
-    scheduled_task.running(path="NInferServe")
+    task.present(tasks=[Task("NInferServe", actions=(Exec("C:\\ninfer\\serve_task.bat"),), ...)])
+    task.running(path="NInferServe")
 """
 
 from __future__ import annotations
@@ -139,11 +139,9 @@ def _check_startable(state: TaskState) -> None:
     if not run().is_executing:
         return
     if not state.exists:
-        raise Refused(
-            f"there is no task {state.path} to start; declare it with scheduled_task.present before"
-        )
+        raise Refused(f"there is no task {state.path} to start; declare it with task.present before")
     if not state.enabled:
-        raise Refused(f"task {state.path} is disabled; declare it with scheduled_task.enabled before")
+        raise Refused(f"task {state.path} is disabled; declare it with task.enabled before")
 
 
 def _await_running(path: str, timeout_s: float) -> None:
@@ -281,7 +279,7 @@ def _switched(paths: Sequence[str], wanted: bool) -> Iterator[Any]:
     states = task_states(normal)
     missing = [path for path in normal if not states[path.lower()].exists]
     if missing and run().is_executing:
-        raise Refused(f"no such task: {', '.join(missing)}; declare it with scheduled_task.present before")
+        raise Refused(f"no such task: {', '.join(missing)}; declare it with task.present before")
     other = [path for path in normal if path not in missing and states[path.lower()].enabled != wanted]
     for path in other:
         lines = diff.field_lines([Difference("enabled", str(not wanted).lower(), str(wanted).lower())])

@@ -17,7 +17,7 @@ from pathlib import Path
 
 def _folder() -> Path:
     base = os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state"
-    return Path(base) / "ninfer-fleet" / "shells"
+    return Path(base) / "winfleet" / "shells"
 
 
 def _started(pid: int) -> str:
